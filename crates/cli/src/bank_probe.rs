@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use tollgate_client::contract::BankAnswer;
 use tollgate_core::Timestamp;
 use tollgate_core::outcome::AttemptKind;
 use tollgate_server::{Config, ask_directly, shown_request};
@@ -44,18 +45,19 @@ pub(crate) async fn run(it: &Probe) -> anyhow::Result<ExitCode> {
         println!("{shown}");
         return Ok(ExitCode::SUCCESS);
     }
-    let answer = if it.direct {
+    let (answer, json) = if it.direct {
         let config = Config::load(it.config.as_deref())?;
-        serde_json::to_value(ask_directly(&config, name, payment_id, now()).await?)?
+        let answer = ask_directly(&config, name, payment_id, now()).await?;
+        let json = serde_json::to_value(&answer)?;
+        (answer, json)
     } else {
-        let path = format!("/admin/banks/{}/ask", remote::quoted(name));
-        let asked = remote::post(&it.remote, &path, &json!({ "paymentId": payment_id })).await;
+        let asked = ask(it).await;
         asked.context("nothing was asked; without a server use --direct --config FILE")?
     };
     println!(
         "{}",
         if it.remote.json {
-            answer.to_string()
+            json.to_string()
         } else {
             shown(&answer)
         }
@@ -63,28 +65,31 @@ pub(crate) async fn run(it: &Probe) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn shown(answer: &Value) -> String {
-    let text = |field: &str| answer[field].as_str().unwrap_or_default();
-    let mut shown = format!("{}\n\n", text("question"));
+/// Through a running server: the answer, and as it came.
+async fn ask(it: &Probe) -> anyhow::Result<(BankAnswer, Value)> {
+    let client = remote::client(&it.remote)?;
+    let answer = client.ask_bank(&it.name, &it.payment_id).await?;
+    let json = serde_json::from_str(answer.raw())?;
+    Ok((answer.into_value(), json))
+}
+
+fn shown(answer: &BankAnswer) -> String {
+    let mut shown = format!("{}\n\n", answer.question);
     // Writing to a string does not fail.
-    let _ = match &answer["status"] {
-        Value::Null => writeln!(shown, "no whole answer"),
-        status => writeln!(shown, "status {status}"),
+    let _ = match answer.status {
+        None => writeln!(shown, "no whole answer"),
+        Some(status) => writeln!(shown, "status {status}"),
     };
-    let body = text("body").trim_end();
+    let body = answer.body.trim_end();
     if !body.is_empty() {
         let _ = writeln!(shown, "{body}");
     }
-    let row = match &answer["line"] {
-        Value::Null => "no row of the description applies".to_owned(),
-        line => format!("the row in line {line} of the description"),
+    let row = match answer.line {
+        None => "no row of the description applies".to_owned(),
+        Some(line) => format!("the row in line {line} of the description"),
     };
-    let _ = write!(
-        shown,
-        "\n{} ({row})\n{}",
-        text("means"),
-        text("explanation")
-    );
+    let (means, explanation) = (&answer.means, &answer.explanation);
+    let _ = write!(shown, "\n{means} ({row})\n{explanation}");
     shown
 }
 

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
+use tollgate_client::Client;
+use tollgate_client::contract::{Attempt, NewPayment, Party, Payment};
 use tollgate_core::outcome::AttemptKind;
 use tollgate_core::ports::Request;
 use tollgate_server::{Config, shown_request};
@@ -56,16 +58,24 @@ pub(crate) struct Try {
 
 impl Try {
     /// As the API takes it.
-    fn payment(&self, id: &str) -> Value {
-        let mut payment = json!({
-            "paymentId": id, "amount": self.amount, "currency": self.currency,
-            "debtor": {"account": self.debtor, "name": self.debtor_name},
-            "creditor": {"account": self.creditor, "name": self.creditor_name},
-        });
-        if self.name != "default" {
-            payment["gateway"] = json!(self.name);
+    fn payment(&self, id: &str) -> NewPayment {
+        let party = |account: &String, name: &String| Party {
+            account: account.clone(),
+            name: name.clone(),
+        };
+        NewPayment {
+            payment_id: id.to_owned(),
+            amount: self.amount.clone(),
+            currency: self.currency.clone(),
+            debtor: party(&self.debtor, &self.debtor_name),
+            creditor: party(&self.creditor, &self.creditor_name),
+            execute_at: None,
+            deadline: None,
+            on_missed_deadline: None,
+            gateway: (self.name != "default").then(|| self.name.clone()),
+            reference: None,
+            metadata: None,
         }
-        payment
     }
 }
 
@@ -77,7 +87,7 @@ pub(crate) async fn run_try(it: &Try) -> anyhow::Result<ExitCode> {
     );
     let config = Config::load(it.config.as_deref())?;
     let payment = it.payment(&id);
-    let mut sent = payment.clone();
+    let mut sent = json!(payment);
     sent["gateway"] = json!(it.name);
     sent["reference"] = Value::Null;
     let request = request(&id, &sent);
@@ -96,26 +106,46 @@ pub(crate) async fn run_try(it: &Try) -> anyhow::Result<ExitCode> {
     {
         bail!("nothing was sent");
     }
-    let answer = remote::post(&it.remote, "/payments", &payment).await?;
-    println!("\n{id} is {}", word(&answer, "status"));
-    let ended = wait(&it.remote, &id).await?;
-    let attempts = ended["attempts"].as_array().cloned().unwrap_or_default();
+    let client = remote::client(&it.remote)?;
+    let accepted = client.payments().submit(&payment).await?;
+    println!("\n{id} is {}", accepted.status);
+    let ended = wait(&client, &id).await?;
     ensure!(
-        !attempts.is_empty(),
+        !attempts(&ended).is_empty(),
         "{id} was not sent within {PATIENCE:?}: {}",
-        word(&ended, "whyNotRunning")
+        why_not_running(&ended)
     );
-    for attempt in &attempts {
-        let said = attempt.get("answer").or_else(|| attempt.get("reason"));
-        let said = said.and_then(Value::as_str).unwrap_or_default();
-        println!(
-            "{} {}: {said}",
-            word(attempt, "kind"),
-            word(attempt, "outcome")
-        );
+    for attempt in attempts(&ended) {
+        let said = attempt.answer.as_ref().or(attempt.reason.as_ref());
+        let said = said.map_or("", String::as_str);
+        println!("{} {}: {said}", attempt.kind, attempt.outcome);
     }
-    println!("{id} is {} now", word(&ended, "status"));
+    println!("{id} is {} now", status(&ended));
     Ok(ExitCode::SUCCESS)
+}
+
+fn attempts(payment: &Payment) -> &[Attempt] {
+    match payment {
+        Payment::Known(planned) => &planned.attempts,
+        Payment::Initializing(_) | Payment::NotTaken(_) => &[],
+    }
+}
+
+fn why_not_running(payment: &Payment) -> &str {
+    let why = match payment {
+        Payment::Known(planned) => planned.why_not_running.as_deref(),
+        Payment::Initializing(pending) => Some(pending.why_not_running.as_str()),
+        Payment::NotTaken(_) => None,
+    };
+    why.unwrap_or("unknown")
+}
+
+fn status(payment: &Payment) -> &str {
+    match payment {
+        Payment::Known(planned) => &planned.status,
+        Payment::Initializing(pending) => &pending.status,
+        Payment::NotTaken(refused) => &refused.status,
+    }
 }
 
 pub(crate) fn request(id: &str, body: &Value) -> Request {
@@ -128,14 +158,12 @@ pub(crate) fn request(id: &str, body: &Value) -> Request {
 }
 
 /// Until it has been sent and is decided for now.
-async fn wait(args: &remote::Args, id: &str) -> anyhow::Result<Value> {
-    let path = format!("/payments/{id}");
+async fn wait(client: &Client, id: &str) -> anyhow::Result<Payment> {
     let waiting = ["INITIALIZING", "SCHEDULED", "ACCEPTED"];
     let look = async {
         loop {
-            let seen = remote::get(args, &path).await?;
-            let attempts = seen["attempts"].as_array().map_or(0, Vec::len);
-            if attempts > 0 && !waiting.contains(&word(&seen, "status").as_str()) {
+            let seen = client.payments().get(id).await?.into_value();
+            if !attempts(&seen).is_empty() && !waiting.contains(&status(&seen)) {
                 return anyhow::Ok(seen);
             }
             tokio::time::sleep(EVERY).await;
@@ -143,12 +171,11 @@ async fn wait(args: &remote::Args, id: &str) -> anyhow::Result<Value> {
     };
     match tokio::time::timeout(PATIENCE, look).await {
         Ok(seen) => seen,
-        Err(_) => remote::get(args, &path).await.context("it has not ended"),
+        Err(_) => {
+            let seen = client.payments().get(id).await;
+            Ok(seen.context("it has not ended")?.into_value())
+        }
     }
-}
-
-fn word(value: &Value, field: &str) -> String {
-    value[field].as_str().unwrap_or("unknown").to_owned()
 }
 
 fn confirmed(question: &str) -> anyhow::Result<bool> {

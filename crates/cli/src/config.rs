@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use rust_decimal::Decimal;
+use serde_json::json;
 use tollgate_server::Config;
 
 use crate::remote;
@@ -62,21 +62,15 @@ async fn lane_differences(
     remote: &remote::Args,
 ) -> anyhow::Result<Vec<String>> {
     let config = Config::read(config)?;
-    let running = remote::get(remote, "/admin/rate-limit/config").await?;
-    let running = running.as_array().cloned().unwrap_or_default();
+    let running = remote::client(remote)?.lanes().list().await?;
     let told = config.lanes.iter().filter_map(|(name, text)| {
-        let found = running.iter().find(|lane| lane["configName"] == name.as_str());
+        let found = running.iter().find(|lane| lane.config_name == name.as_str());
         let Some(lane) = found else {
             return Some(format!("lanes.{name}: the running server has no such lane"));
         };
-        let number = |field: &str| lane[field].to_string().trim_matches('"').to_owned();
-        let said = (number("maxPerWindow"), number("windowSizeSecs"));
-        let file = (
-            text.max_per_window.to_string(),
-            text.window_size_secs.to_string(),
-        );
-        let per_second = number("maxPerSecond").parse::<Decimal>().ok();
-        let same = said == file && (text.max_per_second.is_none() || text.max_per_second == per_second);
+        let said = (lane.max_per_window, lane.window_size_secs);
+        let file = (text.max_per_window, text.window_size_secs);
+        let same = said == file && text.max_per_second.is_none_or(|limit| limit == lane.max_per_second);
         (!same).then(|| {
             format!(
                 "lanes.{name}: the file says {} per {} s, the server {} per {} s and at most {} a second; the server's settings count (tollgate lanes set {name})",
@@ -84,7 +78,7 @@ async fn lane_differences(
                 file.1,
                 said.0,
                 said.1,
-                number("maxPerSecond"),
+                json!(lane.max_per_second),
             )
         })
     });

@@ -86,6 +86,6 @@ fn print_openapi() -> ExitCode {
 }
 
 fn fail(error: &anyhow::Error) -> ExitCode {
-    talk::say(&format!("tollgate: {error:#}"));
+    talk::say(&format!("tollgate: {}", remote::sentence(error)));
     ExitCode::FAILURE
 }

@@ -239,3 +239,46 @@ pub struct ArchiveTrouble {
     /// One sentence with the day, the reason and what to do.
     pub what: String,
 }
+
+/// The exported files of a day, each of which is what it should be.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifiedDay {
+    /// UTC day on which the items ended.
+    #[schema(example = "2026-10-16")]
+    pub day: String,
+    /// The files of the day, one per item type.
+    pub files: Vec<VerifiedExport>,
+}
+
+/// A file that was read whole, and is what it should be.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifiedExport {
+    /// Type of the items.
+    #[schema(example = "PAYMENT")]
+    pub item_type: String,
+    /// Name of the file, in the folder `retention.export_dir`.
+    #[schema(example = "PAYMENT-2026-10-16-3f9a1c0e5b7d.ndjson.gz")]
+    pub file: String,
+    /// SHA-256 of the file, in hex.
+    pub sha256: String,
+    /// Number of lines: one per item.
+    pub lines: u64,
+    /// Whether every line was compared with the database. False if the day is in files only.
+    pub compared_with_database: bool,
+}
+
+/// What one round over all days did.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ArchiveRound {
+    /// Number of items moved from the hot tables to the archive.
+    pub moved: u64,
+    /// Number of days exported.
+    pub exported: u64,
+    /// Number of days dropped from the database.
+    pub dropped: u64,
+    /// One sentence for each day that could not be exported, verified or dropped.
+    pub troubles: Vec<String>,
+}

@@ -9,8 +9,11 @@
 mod accounts;
 mod archive;
 mod audit;
+mod banks;
 mod calendars;
+mod customers;
 mod dead_letters;
+mod erasures;
 mod error;
 mod events;
 mod feeds;
@@ -28,14 +31,18 @@ mod needs_you;
 mod nodes;
 mod payments;
 mod routes;
+mod rules;
 mod status_checks;
 pub mod words;
 
 pub use accounts::*;
 pub use archive::*;
 pub use audit::*;
+pub use banks::*;
 pub use calendars::*;
+pub use customers::*;
 pub use dead_letters::*;
+pub use erasures::*;
 pub use error::*;
 pub use events::*;
 pub use feeds::*;
@@ -53,6 +60,7 @@ pub use needs_you::*;
 pub use nodes::*;
 pub use payments::*;
 pub use routes::{Needs, ROUTES, Role};
+pub use rules::*;
 pub use status_checks::*;
 
 /// Every status of a payment.

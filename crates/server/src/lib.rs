@@ -28,7 +28,7 @@ pub use api::openapi_json;
 pub use assemble::Tollgate;
 pub use config::{Config, Token, read_description, read_rules};
 pub use descriptors::raise_descriptor_limit;
-pub use downstreams::asking::{BankAnswer, ask_directly};
+pub use downstreams::asking::ask_directly;
 pub use downstreams::shown_request::shown_request;
 pub use telemetry::Log;
 pub use tollgate_downstream::{Description, SHIPPED};

@@ -1,10 +1,10 @@
 //! `tollgate totals`, and the days that accounts are made for.
 
-use serde_json::Value;
+use tollgate_client::Client;
+use tollgate_client::contract::{Bucket, Totals};
 
 use super::Shown;
-use super::client::{Client, quoted};
-use super::table::{rows, table};
+use super::table::{row, source, status_word, table};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Day {
@@ -16,43 +16,47 @@ pub(crate) struct Day {
     zone: String,
 }
 
-impl Day {
-    /// As a query, to be continued with `&`.
-    pub(super) fn query(&self) -> String {
-        let zone = quoted(&self.zone);
-        match &self.date {
-            Some(date) => format!("?zone={zone}&date={}", quoted(date)),
-            None => format!("?zone={zone}"),
+impl From<Day> for tollgate_client::Day {
+    fn from(day: Day) -> Self {
+        Self {
+            date: day.date,
+            zone: Some(day.zone),
         }
     }
 }
 
-pub(super) async fn totals(client: &Client, shown: &Shown, day: &Day) -> anyhow::Result<()> {
-    let answer = client.get(&format!("/admin/totals{}", day.query())).await?;
-    shown.show(&answer, |answer| {
-        let fields = ["status", "currency", "count", "amount"];
-        let rows = rows(&answer["payments"], &fields);
-        let count: u64 = answer["payments"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|bucket| bucket["count"].as_u64())
-            .sum();
-        let [from, to, as_of] = ["from", "to", "asOf"].map(|name| text(&answer[name]));
-        let paid = format!(
-            "{}{count} payments accepted from {from} to {to}, as of {as_of}, from {}",
-            table(&fields, &rows),
-            super::table::source(&answer["source"])
-        );
-        let billed = super::table::rows(&answer["invoices"], &fields);
-        if billed.is_empty() {
-            return paid;
-        }
-        format!("{paid}\n\nInvoices\n{}", table(&fields, &billed))
-    });
+pub(super) async fn totals(client: &Client, shown: &Shown, day: Day) -> anyhow::Result<()> {
+    shown.show(&client.totals(&day.into()).await?, text);
     Ok(())
 }
 
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
+fn text(totals: &Totals) -> String {
+    let count: u64 = totals.payments.iter().map(|bucket| bucket.count).sum();
+    let paid = format!(
+        "{}{count} payments accepted from {} to {}, as of {}, from {}",
+        buckets(&totals.payments),
+        totals.from,
+        totals.to,
+        totals.as_of,
+        source(&totals.source)
+    );
+    if totals.invoices.is_empty() {
+        return paid;
+    }
+    format!("{paid}\n\nInvoices\n{}", buckets(&totals.invoices))
+}
+
+fn buckets(buckets: &[Bucket]) -> String {
+    let rows: Vec<Vec<String>> = buckets
+        .iter()
+        .map(|it| {
+            row(&[
+                &status_word(&it.status),
+                &it.currency,
+                &it.count,
+                &it.amount,
+            ])
+        })
+        .collect();
+    table(&["status", "currency", "count", "amount"], &rows)
 }

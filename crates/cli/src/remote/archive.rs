@@ -1,14 +1,10 @@
 //! `tollgate archive …`: days of ended items, in the database and in files.
 
-use std::fmt::Write as _;
-
 use clap::Subcommand;
-use http::Method;
-use serde_json::{Value, json};
+use tollgate_client::{ArchiveDay, ArchiveQuery, ArchivedItemQuery, Client};
 
 use super::Shown;
-use super::client::{Client, quoted};
-use super::table::{cell, more, query, rows, source, table};
+use super::archive_views::{days, done, entries, items_listed, list, status, verified};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -98,16 +94,15 @@ pub(crate) struct ItemsOfDay {
 }
 
 impl ItemsOfDay {
-    fn path(self) -> String {
-        let query = query(&[
-            ("itemType", self.day.item_type),
-            ("status", self.status),
-            ("account", self.account),
-            ("reference", self.reference),
-            ("after", self.after),
-            ("limit", self.limit.map(|limit| limit.to_string())),
-        ]);
-        format!("/admin/archive/{}/items{query}", quoted(&self.day.day))
+    fn query(self) -> ArchivedItemQuery {
+        ArchivedItemQuery {
+            item_type: self.day.item_type,
+            status: self.status,
+            account: self.account,
+            reference: self.reference,
+            after: self.after,
+            limit: self.limit,
+        }
     }
 }
 
@@ -120,187 +115,50 @@ pub(crate) struct Day {
     item_type: Option<String>,
 }
 
-impl Day {
-    fn path(&self, act: &str) -> String {
-        let query = query(&[("itemType", self.item_type.clone())]);
-        format!("/admin/archive/{}{act}{query}", quoted(&self.day))
+impl From<Day> for ArchiveDay {
+    fn from(day: Day) -> Self {
+        let Day { day, item_type } = day;
+        Self { day, item_type }
     }
 }
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
+    let archive = client.archive();
     match command {
-        Command::Run { reason } => {
-            let body = json!({"reason": reason});
-            let answer = client
-                .send(Method::POST, "/admin/archive/run", &body)
-                .await?;
-            shown.show(&answer, done);
-        }
+        Command::Run { reason } => shown.show(&archive.run(&reason).await?, done),
         Command::List {
             item_type,
             after,
             limit,
         } => {
-            let query = query(&[
-                ("itemType", item_type),
-                ("after", after),
-                ("limit", limit.map(|limit| limit.to_string())),
-            ]);
-            shown.show(&client.get(&format!("/admin/archive{query}")).await?, list);
+            let page = ArchiveQuery {
+                item_type,
+                after,
+                limit,
+            };
+            shown.show(&archive.list(&page).await?, list);
         }
-        Command::Show { day } => shown.show(&client.get(&day.path("")).await?, days),
+        Command::Show { day } => shown.show(&archive.get(&day.into()).await?, days),
         Command::Items { items } => {
-            shown.show(&client.get(&items.path()).await?, items_listed);
+            let day = items.day.day.clone();
+            shown.show(&archive.items(&day, &items.query()).await?, items_listed);
         }
         Command::Audit { day, after, limit } => {
-            let query = query(&[
-                ("itemType", day.item_type),
-                ("after", after),
-                ("limit", limit.map(|limit| limit.to_string())),
-            ]);
-            let path = format!("/admin/archive/{}/audit{query}", quoted(&day.day));
-            shown.show(&client.get(&path).await?, entries);
+            let page = ArchiveQuery {
+                item_type: day.item_type,
+                after,
+                limit,
+            };
+            shown.show(&archive.audit(&day.day, &page).await?, entries);
         }
-        Command::Status => shown.show(&client.get("/admin/archive/status").await?, status),
-        Command::Verify { day } => {
-            let (path, body) = (day.path("/verify"), json!({}));
-            shown.show(&client.send(Method::POST, &path, &body).await?, verified);
-        }
+        Command::Status => shown.show(&archive.status().await?, status),
+        Command::Verify { day } => shown.show(&archive.verify(&day.into()).await?, verified),
         Command::Export { day, reason } => {
-            let (path, body) = (day.path("/export"), json!({"reason": reason}));
-            shown.show(&client.send(Method::POST, &path, &body).await?, days);
+            shown.show(&archive.export(&day.into(), &reason).await?, days);
         }
         Command::Restore { day, reason } => {
-            let (path, body) = (day.path("/restore"), json!({"reason": reason}));
-            shown.show(&client.send(Method::POST, &path, &body).await?, days);
+            shown.show(&archive.restore(&day.into(), &reason).await?, days);
         }
     }
     Ok(())
-}
-
-fn list(answer: &Value) -> String {
-    let named = ["day", "itemType", "state", "count", "file"];
-    let rows = rows(&answer["days"], &named);
-    if rows.is_empty() {
-        return "the archive is empty".to_owned();
-    }
-    let header = ["day", "type", "state", "items", "file"];
-    table(&header, &rows) + &troubles(&answer["days"]) + &more(&answer["next"])
-}
-
-/// A line for each day that is not in order.
-fn troubles(days: &Value) -> String {
-    let days = days.as_array().into_iter().flatten();
-    let troubled = days.filter_map(|day| day["trouble"].as_str());
-    troubled.fold(String::new(), |text, why| format!("{text}{why}\n"))
-}
-
-fn items_listed(answer: &Value) -> String {
-    let named = [
-        "id",
-        "status",
-        "amount",
-        "currency",
-        "lane",
-        "createdAt",
-        "finishedAt",
-    ];
-    let header = [
-        "item", "status", "amount", "currency", "lane", "accepted", "ended",
-    ];
-    let rows = rows(&answer["items"], &named);
-    let from = source(&answer["source"]);
-    if rows.is_empty() && answer["next"].is_null() {
-        return format!("no items, from {from}");
-    }
-    format!("{}from {from}\n", table(&header, &rows)) + &more(&answer["next"])
-}
-
-fn entries(answer: &Value) -> String {
-    let named = ["at", "actor", "action", "item", "detail"];
-    let rows = rows(&answer["entries"], &named);
-    let from = source(&answer["source"]);
-    if rows.is_empty() && answer["next"].is_null() {
-        return format!("no audit entries, from {from}");
-    }
-    format!("{}from {from}\n", table(&named, &rows)) + &more(&answer["next"])
-}
-
-fn status(answer: &Value) -> String {
-    let named = [
-        "itemType",
-        "hotDays",
-        "oldestHot",
-        "days",
-        "daysToExport",
-        "oldestToExport",
-    ];
-    let header = [
-        "type",
-        "hot days",
-        "oldest hot item",
-        "days",
-        "to export",
-        "the oldest",
-    ];
-    let mut text = table(&header, &rows(&answer["types"], &named));
-    let parts = rows(&answer["parts"], &["name", "bytes"]);
-    let _ = write!(text, "\n{}", table(&["what", "bytes"], &parts));
-    for trouble in answer["troubles"].as_array().into_iter().flatten() {
-        let _ = writeln!(text, "{}", cell(&trouble["what"]));
-    }
-    text
-}
-
-fn days(answer: &Value) -> String {
-    let days = answer["days"].as_array().into_iter().flatten();
-    days.map(day).collect::<Vec<_>>().join("\n")
-}
-
-fn day(view: &Value) -> String {
-    let (day, item_type) = (cell(&view["day"]), cell(&view["itemType"]));
-    let (state, count) = (cell(&view["state"]), cell(&view["count"]));
-    let mut text = format!("{day} {item_type}: {count} items, {state}\n");
-    for (title, field) in [
-        ("file", "file"),
-        ("sha256", "sha256"),
-        ("exported", "exportedAt"),
-        ("dropped", "droppedAt"),
-        ("restored", "restoredAt"),
-        ("trouble", "trouble"),
-    ] {
-        if !view[field].is_null() {
-            let _ = writeln!(text, "{title:<8}  {}", cell(&view[field]));
-        }
-    }
-    let named = ["status", "currency", "count", "amount"];
-    let header = ["status", "currency", "items", "amount"];
-    text + &table(&header, &rows(&view["totals"], &named))
-}
-
-fn verified(answer: &Value) -> String {
-    let files = answer["files"].as_array().into_iter().flatten();
-    let one = |file: &Value| {
-        let with = match file["comparedWithDatabase"].as_bool() {
-            Some(true) => "its manifest and the database",
-            Some(false) | None => "its manifest",
-        };
-        let (name, lines) = (cell(&file["file"]), cell(&file["lines"]));
-        format!("{name}: {lines} lines, equal to {with}")
-    };
-    files.map(one).collect::<Vec<_>>().join("\n")
-}
-
-fn done(answer: &Value) -> String {
-    let count = |field: &str| cell(&answer[field]);
-    let mut text = format!(
-        "{} items moved, {} days exported, {} days dropped\n",
-        count("moved"),
-        count("exported"),
-        count("dropped")
-    );
-    for trouble in answer["troubles"].as_array().into_iter().flatten() {
-        let _ = writeln!(text, "{}", cell(trouble));
-    }
-    text
 }

@@ -1,16 +1,16 @@
 //! `tollgate calendars …`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Subcommand;
-use http::Method;
-use serde_json::{Value, json};
+use serde_json::json;
+use tollgate_client::contract::Calendar;
+use tollgate_client::{Client, quoted};
 use tollgate_domains::json;
 
 use super::Shown;
-use super::client::{Client, quoted};
-use super::table::{cell, history, rows, table};
+use super::table::{history, row, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -59,59 +59,52 @@ pub(crate) struct Why {
 }
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
-    match command {
+    let calendars = client.calendars();
+    let answer = match command {
         Command::List => {
-            let answer = client.get("/admin/calendars").await?;
-            shown.show(&answer, list);
-        }
-        Command::Show { name } => {
-            let answer = client.get(&path(&name)).await?;
-            shown.show(&answer, calendar);
-        }
-        Command::Put { name, file, why } => {
-            let text = read(&file)?;
-            let mut body =
-                json::read(text.as_bytes()).with_context(|| file.display().to_string())?;
-            body["reason"] = json!(why.reason);
-            body["confirm"] = json!(why.confirm);
-            let answer = client.send(Method::PUT, &path(&name), &body).await?;
-            shown.show(&answer, calendar);
-        }
-        Command::Holidays { name, file, why } => {
-            let query = format!("?reason={}&confirm={}", quoted(&why.reason), why.confirm);
-            let path = format!("{}/holidays{query}", path(&name));
-            let answer = client.put_text(&path, read(&file)?).await?;
-            shown.show(&answer, calendar);
+            shown.show(&calendars.list().await?, |all| list(all));
+            return Ok(());
         }
         Command::History { name } => {
-            let answer = client.get(&format!("{}/history", path(&name))).await?;
-            shown.show(&answer, history);
+            shown.show(&calendars.history(&name).await?, |all| history(all));
+            return Ok(());
         }
-    }
+        Command::Show { name } => calendars.get(&name).await?,
+        Command::Put { name, file, why } => {
+            // As the file says it: the service judges it.
+            let mut body =
+                json::read(read(&file)?.as_bytes()).with_context(|| file.display().to_string())?;
+            body["reason"] = json!(why.reason);
+            body["confirm"] = json!(why.confirm);
+            let path = format!("/admin/calendars/{}", quoted(&name));
+            client.put(&path, &body).await?
+        }
+        Command::Holidays { name, file, why } => {
+            let text = read(&file)?;
+            let put = calendars.put_holidays(&name, text, &why.reason, why.confirm);
+            put.await?
+        }
+    };
+    shown.show(&answer, calendar);
     Ok(())
 }
 
-fn path(name: &str) -> String {
-    format!("/admin/calendars/{}", quoted(name))
-}
-
-fn read(file: &std::path::Path) -> anyhow::Result<String> {
+fn read(file: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
-fn list(answer: &Value) -> String {
-    let calendars = answer.as_array().into_iter().flatten();
+fn list(calendars: &[Calendar]) -> String {
     let rows: Vec<Vec<String>> = calendars
-        .map(|calendar| {
-            let lanes = calendar["lanes"].as_array().into_iter().flatten();
-            let lanes: Vec<&str> = lanes.filter_map(Value::as_str).collect();
-            vec![
-                cell(&calendar["name"]),
-                cell(&calendar["zone"]),
-                cell(&calendar["version"]),
-                lanes.join(", "),
-                cell(&calendar["nextOpenings"][0]["from"]),
-            ]
+        .iter()
+        .map(|it| {
+            let next = it.next_openings.first().map(|opening| opening.from);
+            row(&[
+                &it.name,
+                &it.text.zone,
+                &it.version,
+                &it.lanes.join(", "),
+                &next,
+            ])
         })
         .collect();
     table(
@@ -120,12 +113,14 @@ fn list(answer: &Value) -> String {
     )
 }
 
-fn calendar(answer: &Value) -> String {
-    let (name, zone, version) = (&answer["name"], &answer["zone"], &answer["version"]);
-    let head = format!("{} in {}, version {version}\n", cell(name), cell(zone));
-    let openings = rows(&answer["nextOpenings"], &["from", "to"]);
+fn calendar(it: &Calendar) -> String {
+    let (name, zone, version) = (&it.name, &it.text.zone, it.version);
+    let openings = it.next_openings.iter();
+    let openings: Vec<Vec<String>> = openings
+        .map(|opening| row(&[&opening.from, &opening.to]))
+        .collect();
     format!(
-        "{head}\nNext openings\n{}",
+        "{name} in {zone}, version {version}\n\nNext openings\n{}",
         table(&["from", "to"], &openings)
     )
 }

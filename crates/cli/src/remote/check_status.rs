@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
-use http::Method;
-use serde_json::{Value, json};
+use tollgate_client::contract::{CheckResult, CheckStatus, CheckStatusRequest};
+use tollgate_client::{Answer, Client, quoted};
 
 use super::Args;
-use super::client::{Client, quoted};
+use super::connect;
 use super::progress::{self, Awaited, Progress, exit};
-use super::table::{cell, table};
+use super::table::{cell, row, table};
 use crate::talk::bar;
 
 /// The largest file of ids that is read: more than a check may have.
@@ -40,18 +40,14 @@ pub(super) async fn run(args: &Args, asked: &CheckArgs) -> ExitCode {
 
 /// How many payments could not be asked about.
 async fn check(args: &Args, asked: &CheckArgs) -> anyhow::Result<usize> {
-    let client = Client::new(args)?;
+    let client = connect::client(args)?;
     let ids = match &asked.file {
         Some(file) => ids_in(file)?,
         None => asked.ids.clone(),
     };
-    let body = json!({"paymentIds": ids});
-    let started = client
-        .send(Method::POST, "/payments/check-status", &body)
-        .await?;
-    let workflow = started["workflowId"]
-        .as_str()
-        .context("incomplete answer")?;
+    let request = CheckStatusRequest { payment_ids: ids };
+    let started = client.status_checks().start(&request).await?;
+    let workflow = &started.workflow_id;
     if asked.no_wait {
         args.shown()
             .show(&started, |_| format!("status check {workflow} is running"));
@@ -59,10 +55,10 @@ async fn check(args: &Args, asked: &CheckArgs) -> anyhow::Result<usize> {
     }
     let done = wait(&client, workflow).await?;
     args.shown().show(&done, summary);
-    if done["status"] == "FAILED" {
-        bail!("the check failed: {}", cell(&done["error"]));
+    if done.status == "FAILED" {
+        bail!("the check failed: {}", cell(&done.error));
     }
-    Ok(failures(&done["result"]))
+    Ok(failed(done.result.as_ref()).len())
 }
 
 fn ids_in(path: &Path) -> anyhow::Result<Vec<String>> {
@@ -91,7 +87,7 @@ fn ids_in(path: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 /// Asks until it has ended.
-pub(super) async fn wait(client: &Client, workflow: &str) -> anyhow::Result<Value> {
+pub(super) async fn wait(client: &Client, workflow: &str) -> anyhow::Result<Answer<CheckStatus>> {
     let awaited = Awaited {
         name: workflow,
         path: &format!("/payments/check-status/{}", quoted(workflow)),
@@ -104,21 +100,20 @@ pub(super) async fn wait(client: &Client, workflow: &str) -> anyhow::Result<Valu
 }
 
 /// How many payments their gateways were asked about.
-pub(super) fn asked_about(done: &Value) -> usize {
-    let by_gateway = done["result"]["successful"].as_object();
-    let lists = by_gateway.into_iter().flatten();
-    lists
-        .map(|(_, ids)| ids.as_array().map_or(0, Vec::len))
-        .sum()
+pub(super) fn asked_about(done: &CheckStatus) -> usize {
+    let lists = done.result.iter().flat_map(|result| &result.successful);
+    lists.map(|(_, ids)| ids.len()).sum()
 }
 
-fn chunks_ended(answer: &Value) -> Option<Progress> {
-    if answer["status"] != "RUNNING" {
+fn chunks_ended(check: &CheckStatus) -> Option<Progress> {
+    if check.status != "RUNNING" {
         return None;
     }
-    let number = |name: &str| answer["progress"][name].as_u64().unwrap_or(0);
-    let (done, all) = (number("chunksCompleted"), number("chunksTotal"));
-    let phase = cell(&answer["progress"]["currentPhase"]);
+    let progress = check.progress.as_ref();
+    let number = |of: Option<u32>| of.map_or(0, u64::from);
+    let done = number(progress.map(|it| it.chunks_completed));
+    let all = number(progress.map(|it| it.chunks_total));
+    let phase = cell(&progress.map(|it| it.current_phase.as_str()));
     let line = format!("{phase}: {done} of {all} chunks");
     Some(Progress {
         done,
@@ -129,45 +124,34 @@ fn chunks_ended(answer: &Value) -> Option<Progress> {
 }
 
 /// Each with the gateway, the stage and the error.
-fn failed(result: &Value) -> Vec<Vec<String>> {
+fn failed(result: Option<&CheckResult>) -> Vec<Vec<String>> {
+    let Some(result) = result else {
+        return vec![];
+    };
     let mut rows = vec![];
-    for (gateway, chunks) in result["failed"].as_object().into_iter().flatten() {
-        for chunk in chunks.as_array().into_iter().flatten() {
-            for id in chunk["paymentIds"].as_array().into_iter().flatten() {
-                let (stage, error) = (cell(&chunk["stage"]), cell(&chunk["error"]));
-                rows.push(vec![cell(id), gateway.clone(), stage, error]);
-            }
+    for (gateway, chunks) in &result.failed {
+        for chunk in chunks {
+            let failed = chunk.payment_ids.iter();
+            rows.extend(failed.map(|id| row(&[id, gateway, &chunk.stage, &chunk.error])));
         }
     }
-    for id in result["gatewayLookupFailed"]
-        .as_array()
-        .into_iter()
-        .flatten()
-    {
-        let why = "its gateway could not be looked up".to_owned();
-        rows.push(vec![cell(id), String::new(), "ES".to_owned(), why]);
-    }
+    let why = "its gateway could not be looked up";
+    let unknown = result.gateway_lookup_failed.iter();
+    rows.extend(unknown.map(|id| row(&[id, &"", &"ES", &why])));
     rows
 }
 
-fn failures(result: &Value) -> usize {
-    failed(result).len()
-}
-
-fn summary(done: &Value) -> String {
-    let result = &done["result"];
-    let asked = result["successful"].as_object().into_iter().flatten();
-    let asked = asked.map(|(gateway, ids)| {
-        let count = ids.as_array().map_or(0, Vec::len);
-        vec![gateway.clone(), count.to_string()]
-    });
-    let asked: Vec<Vec<String>> = asked.collect();
-    let failed = failed(result);
+fn summary(done: &CheckStatus) -> String {
+    let asked = done.result.iter().flat_map(|result| &result.successful);
+    let asked: Vec<Vec<String>> = asked
+        .map(|(gateway, ids)| row(&[gateway, &ids.len()]))
+        .collect();
+    let failed = failed(done.result.as_ref());
     let mut text = format!(
         "{} {}, {} payments\n{}",
-        cell(&done["workflowId"]),
-        cell(&done["status"]),
-        cell(&done["progress"]["totalPayments"]),
+        done.workflow_id,
+        done.status,
+        cell(&done.progress.as_ref().map(|it| it.total_payments)),
         table(&["gateway", "asked about"], &asked)
     );
     if !failed.is_empty() {

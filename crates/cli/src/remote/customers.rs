@@ -1,12 +1,11 @@
 //! `tollgate customers …`.
 
 use clap::Subcommand;
-use http::Method;
-use serde_json::{Value, json};
+use tollgate_client::Client;
+use tollgate_client::contract::{Customer, CustomerChange, CustomerList};
 
 use super::Shown;
-use super::client::{Client, quoted};
-use super::table::{fields, more, query, rows, table};
+use super::table::{facts, more, row, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -58,24 +57,26 @@ pub(crate) enum Command {
 }
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
+    let customers = client.customers();
     let answer = match command {
         Command::List { after, limit } => {
-            let limit = limit.map(|limit| limit.to_string());
-            let query = query(&[("after", after), ("limit", limit)]);
-            shown.show(&client.get(&format!("/customers{query}")).await?, list);
+            shown.show(&customers.list(after.as_deref(), limit).await?, list);
             return Ok(());
         }
-        Command::Show { id } => client.get(&format!("/customers/{}", quoted(&id))).await?,
+        Command::Show { id } => customers.get(&id).await?,
         Command::Create {
             id,
             currency,
             time_zone,
             ladder,
         } => {
-            let body = json!({
-                "customerId": id, "currency": currency, "timeZone": time_zone, "ladder": ladder,
-            });
-            client.send(Method::POST, "/customers", &body).await?
+            let customer = Customer {
+                customer_id: id,
+                currency,
+                time_zone,
+                ladder,
+            };
+            customers.create(&customer).await?
         }
         Command::Change {
             id,
@@ -84,39 +85,38 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
             ladder,
             reason,
         } => {
-            let path = format!("/customers/{}", quoted(&id));
-            let known = client.get(&path).await?;
-            let or_known =
-                |given: Option<Value>, field: &str| given.unwrap_or_else(|| known[field].clone());
-            let body = json!({
-                "currency": or_known(currency.map(Value::from), "currency"),
-                "timeZone": or_known(time_zone.map(Value::from), "timeZone"),
-                "ladder": or_known(ladder.map(Value::from), "ladder"),
-                "reason": reason,
-            });
-            client.send(Method::PUT, &path, &body).await?
+            let known = customers.get(&id).await?.into_value();
+            let change = CustomerChange {
+                currency: currency.unwrap_or(known.currency),
+                time_zone: time_zone.unwrap_or(known.time_zone),
+                ladder: ladder.or(known.ladder),
+                reason: Some(reason),
+            };
+            customers.change(&id, &change).await?
         }
     };
     shown.show(&answer, customer);
     Ok(())
 }
 
-fn list(answer: &Value) -> String {
-    let header = ["customer", "currency", "time zone", "ladder"];
-    let named = ["customerId", "currency", "timeZone", "ladder"];
-    let rows = rows(&answer["customers"], &named);
-    if rows.is_empty() && answer["next"].is_null() {
+fn list(page: &CustomerList) -> String {
+    if page.customers.is_empty() && page.next.is_none() {
         return "no customers".to_owned();
     }
-    table(&header, &rows) + &more(&answer["next"])
+    let header = ["customer", "currency", "time zone", "ladder"];
+    let rows: Vec<Vec<String>> = page
+        .customers
+        .iter()
+        .map(|it| row(&[&it.customer_id, &it.currency, &it.time_zone, &it.ladder]))
+        .collect();
+    table(&header, &rows) + &more(page.next.as_ref())
 }
 
-fn customer(answer: &Value) -> String {
-    let named = [
-        ("customer", "customerId"),
-        ("currency", "currency"),
-        ("time zone", "timeZone"),
-        ("ladder", "ladder"),
-    ];
-    fields(answer, &named)
+fn customer(it: &Customer) -> String {
+    facts(&[
+        ("customer", &it.customer_id),
+        ("currency", &it.currency),
+        ("time zone", &it.time_zone),
+        ("ladder", &it.ladder),
+    ])
 }

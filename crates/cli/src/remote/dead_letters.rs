@@ -1,12 +1,11 @@
 //! `tollgate dead-letters …`: what the machine has given up.
 
 use clap::Subcommand;
-use http::Method;
-use serde_json::{Value, json};
+use tollgate_client::contract::{DeadLetterList, Replayed};
+use tollgate_client::{Client, DeadLetterQuery};
 
 use super::Shown;
-use super::client::{Client, quoted};
-use super::table::{cell, more, query, rows, table};
+use super::table::{more, row, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -42,59 +41,54 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
             after,
             limit,
         } => {
-            let query = query(&[
-                ("type", Some(item_type)),
-                ("after", after),
-                ("limit", limit.map(|limit| limit.to_string())),
-            ]);
-            shown.show(
-                &client.get(&format!("/admin/dead-letters{query}")).await?,
-                list,
-            );
+            let query = DeadLetterQuery {
+                item_type: Some(item_type),
+                after,
+                limit,
+            };
+            shown.show(&client.dead_letters().list(&query).await?, list);
         }
         Command::Replay {
             id,
             item_type,
             reason,
         } => {
-            let (item_type, id) = (quoted(&item_type), quoted(&id));
-            let path = format!("/admin/dead-letters/{item_type}/{id}/replay");
-            let answer = client
-                .send(Method::POST, &path, &json!({"reason": reason}))
-                .await?;
-            shown.show(&answer, replayed);
+            let answer = client.dead_letters().replay(&item_type, &id, &reason);
+            shown.show(&answer.await?, replayed);
         }
     }
     Ok(())
 }
 
-fn replayed(answer: &Value) -> String {
-    let told = |field: &str| cell(&answer[field]);
-    let (item_type, id) = (told("itemType"), told("id"));
+fn replayed(it: &Replayed) -> String {
     format!(
-        "{item_type}/{id} is {} again, as run {}",
-        told("queueStatus"),
-        told("run")
+        "{}/{} is {} again, as run {}",
+        it.item_type, it.id, it.queue_status, it.run
     )
 }
 
-fn list(answer: &Value) -> String {
+fn list(page: &DeadLetterList) -> String {
+    if page.dead_letters.is_empty() {
+        return "no dead letters".to_owned();
+    }
     let header = [
         "item", "amount", "currency", "lane", "run", "retries", "due", "reason",
     ];
-    let named = [
-        "id",
-        "amount",
-        "currency",
-        "lane",
-        "run",
-        "retryCount",
-        "due",
-        "lastError",
-    ];
-    let rows = rows(&answer["deadLetters"], &named);
-    if rows.is_empty() {
-        return "no dead letters".to_owned();
-    }
-    table(&header, &rows) + &more(&answer["next"])
+    let rows: Vec<Vec<String>> = page
+        .dead_letters
+        .iter()
+        .map(|it| {
+            row(&[
+                &it.id,
+                &it.amount,
+                &it.currency,
+                &it.lane,
+                &it.run,
+                &it.retry_count,
+                &it.due,
+                &it.last_error,
+            ])
+        })
+        .collect();
+    table(&header, &rows) + &more(page.next.as_ref())
 }

@@ -2,15 +2,17 @@
 
 use std::io::BufRead;
 
-use anyhow::Context;
-use http::Method;
+use anyhow::{Context, bail};
 use indicatif::ProgressBar;
-use serde_json::{Value, json};
+use tollgate_client::contract::{
+    Erasure, ErasureItem, ErasureLeftOut, ErasureOrPreview, ErasureOutside, ErasurePreview,
+    ErasureRequest,
+};
+use tollgate_client::{Client, quoted};
 
 use super::Shown;
-use super::client::{Client, quoted};
 use super::progress::{Awaited, Progress, wait};
-use super::table::{cell, fields, table};
+use super::table::{facts, row, table};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Wish {
@@ -39,10 +41,17 @@ struct Whose {
 }
 
 impl Wish {
-    fn body(&self) -> anyhow::Result<Value> {
+    fn request(&self) -> anyhow::Result<ErasureRequest> {
         if let Some(id) = &self.whose.item {
             let kind = self.item_type.as_deref().unwrap_or("PAYMENT");
-            return Ok(json!({"item": {"type": kind, "id": id}}));
+            let item = ErasureItem {
+                item_type: kind.to_owned(),
+                id: id.clone(),
+            };
+            return Ok(ErasureRequest {
+                item: Some(item),
+                ..ErasureRequest::default()
+            });
         }
         let account = match self.whose.account.as_deref() {
             Some("-") => {
@@ -52,112 +61,111 @@ impl Wish {
             }
             account => account.unwrap_or_default().to_owned(),
         };
-        Ok(json!({"account": account}))
+        Ok(ErasureRequest {
+            account: Some(account),
+            ..ErasureRequest::default()
+        })
     }
 }
 
 pub(super) async fn run(client: &Client, shown: &Shown, wish: Wish) -> anyhow::Result<()> {
-    let mut body = wish.body()?;
+    let mut request = wish.request()?;
+    let erasures = client.erasures();
     let Some(digest) = wish.digest else {
-        body["dryRun"] = json!(true);
-        let answer = client.send(Method::POST, "/admin/erasures", &body).await?;
-        shown.show(&answer, previewed);
+        request.dry_run = true;
+        shown.show(&erasures.submit(&request).await?, erasure_or_preview);
         return Ok(());
     };
-    body["digest"] = json!(digest);
-    body["reason"] = json!(wish.reason);
-    let started = client.send(Method::POST, "/admin/erasures", &body).await?;
-    let id = cell(&started["erasureId"]);
-    let (path, bar) = (
-        format!("/admin/erasures/{}", quoted(&id)),
-        ProgressBar::new_spinner(),
-    );
+    request.digest = Some(digest);
+    request.reason = wish.reason;
+    let ErasureOrPreview::Erasure(started) = erasures.submit(&request).await?.into_value() else {
+        bail!("the service has answered with a preview; nothing was erased");
+    };
+    let id = started.erasure_id;
     let awaited = Awaited {
         name: &id,
-        path: &path,
-        bar: &bar,
+        path: &format!("/admin/erasures/{}", quoted(&id)),
+        bar: &ProgressBar::new_spinner(),
     };
     let ended = wait(client, awaited, progress).await?;
     shown.show(&ended, one);
     Ok(())
 }
 
-fn progress(answer: &Value) -> Option<Progress> {
-    let stage = cell(&answer["stage"]);
-    let items = answer["items"].as_u64().unwrap_or(0);
+fn progress(erasure: &Erasure) -> Option<Progress> {
+    let (stage, items) = (&erasure.stage, erasure.items);
     (stage != "DONE").then(|| Progress {
         done: items,
         all: items,
         line: format!("{items} items erased; {stage}"),
-        phase: stage,
+        phase: stage.clone(),
     })
 }
 
-fn previewed(answer: &Value) -> String {
-    let (count, more) = (cell(&answer["count"]), answer["more"] == true);
-    let more = if more { " or more" } else { "" };
-    let mut text = format!("to erase: {count}{more} items\n");
-    let item = |item: &Value| vec![cell(&item["type"]), cell(&item["id"])];
-    let first = answer["first"].as_array().into_iter().flatten();
-    let first: Vec<_> = first.map(item).collect();
-    if !first.is_empty() {
+fn erasure_or_preview(answer: &ErasureOrPreview) -> String {
+    match answer {
+        ErasureOrPreview::Preview(preview) => previewed(preview),
+        ErasureOrPreview::Erasure(erasure) => one(erasure),
+    }
+}
+
+fn previewed(preview: &ErasurePreview) -> String {
+    let more = if preview.more { " or more" } else { "" };
+    let mut text = format!("to erase: {}{more} items\n", preview.count);
+    if !preview.first.is_empty() {
+        let first = preview.first.iter();
+        let first: Vec<Vec<String>> = first.map(|it| row(&[&it.item_type, &it.id])).collect();
         text += &table(&["type", "first items"], &first);
     }
-    text += &left_out(answer);
+    text += &left_out(preview.left_out, &preview.first_left_out);
     text += "texts, archive and exported files are searched when it runs\n";
-    text += &outside(answer);
-    let digest = cell(&answer["digest"]);
+    text += &outside(&preview.outside);
+    let digest = &preview.digest;
     text + &format!("this cannot be undone; to erase: --digest {digest} --reason …")
 }
 
-fn one(answer: &Value) -> String {
-    let named = [
-        ("erasure", "erasureId"),
-        ("by", "actor"),
-        ("reason", "reason"),
-        ("items", "items"),
-        ("archived items", "archived"),
-        ("notifications", "notifications"),
-        ("other texts", "texts"),
-        ("exported files", "files"),
-        ("left out", "leftOut"),
-        ("started", "startedAt"),
-        ("ended", "endedAt"),
-    ];
-    let counted = ["items", "archived", "notifications", "texts", "files"];
-    let is_nothing = counted.iter().all(|name| answer[name] == 0);
-    let nothing = if is_nothing {
+fn one(it: &Erasure) -> String {
+    let told = facts(&[
+        ("erasure", &it.erasure_id),
+        ("by", &it.actor),
+        ("reason", &it.reason),
+        ("items", &it.items),
+        ("archived items", &it.archived),
+        ("notifications", &it.notifications),
+        ("other texts", &it.texts),
+        ("exported files", &it.files),
+        ("left out", &it.left_out),
+        ("started", &it.started_at),
+        ("ended", &it.ended_at),
+    ]);
+    let counted = [it.items, it.archived, it.notifications, it.texts, it.files];
+    let nothing = if counted.iter().all(|&count| count == 0) {
         "nothing was found\n"
     } else {
         ""
     };
-    let told = fields(answer, &named);
     format!(
         "{nothing}{}\n{}{}",
         told.trim_end(),
-        left_out(answer),
-        outside(answer)
+        left_out(it.left_out, &it.first_left_out),
+        outside(&it.outside)
     )
 }
 
-fn left_out(answer: &Value) -> String {
-    let list = answer["firstLeftOut"].as_array().into_iter().flatten();
-    let row = |one: &Value| {
-        let item = &one["item"];
-        vec![cell(&item["type"]), cell(&item["id"]), cell(&one["reason"])]
-    };
-    let rows: Vec<_> = list.map(row).collect();
-    if rows.is_empty() {
+fn left_out(count: u64, first: &[ErasureLeftOut]) -> String {
+    if first.is_empty() {
         return String::new();
     }
-    let count = cell(&answer["leftOut"]);
+    let rows: Vec<Vec<String>> = first
+        .iter()
+        .map(|it| row(&[&it.item.item_type, &it.item.id, &it.reason]))
+        .collect();
     let header = ["type", "id", "reason"];
     format!("left out: {count} items\n{}", table(&header, &rows))
 }
 
-fn outside(answer: &Value) -> String {
-    let list = answer["outside"].as_array().into_iter().flatten();
-    let line = |one: &Value| format!("  {}: {}\n", cell(&one["place"]), cell(&one["ends"]));
-    let lines: String = list.map(line).collect();
+fn outside(places: &[ErasureOutside]) -> String {
+    let line = |it: &ErasureOutside| format!("  {}: {}\n", it.place, it.ends);
+    let lines: String = places.iter().map(line).collect();
     format!("not reached, for you to end:\n{lines}")
 }

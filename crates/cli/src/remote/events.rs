@@ -3,12 +3,10 @@
 use std::fmt::Write;
 
 use clap::Subcommand;
-use http::Method;
-use serde_json::{Value, json};
+use tollgate_client::Client;
+use tollgate_client::contract::Events;
 
 use super::Shown;
-use super::client::Client;
-use super::table::cell;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -26,12 +24,10 @@ pub(crate) enum Command {
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Show => shown.show(&client.get("/admin/events").await?, state),
+        Command::Show => shown.show(&client.events().get().await?, state),
         Command::Off { reason } => {
-            let body = json!({"reason": reason});
-            let answer = client.send(Method::POST, "/admin/events/off", &body);
-            shown.show(&answer.await?, |answer| {
-                let dropped = cell(&answer["dropped"]);
+            shown.show(&client.events().turn_off(&reason).await?, |off| {
+                let dropped = off.dropped;
                 format!("events are off; {dropped} that were not published are dropped")
             });
         }
@@ -39,29 +35,26 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
     Ok(())
 }
 
-fn state(events: &Value) -> String {
-    if events["on"] != true {
+fn state(events: &Events) -> String {
+    if !events.on {
         return "events are off".to_owned();
     }
-    let (published, backlog) = (cell(&events["published"]), cell(&events["backlog"]));
-    let more = if events["backlogIsCapped"] == true {
+    let (published, backlog) = (events.published, events.backlog);
+    let more = if events.backlog_is_capped {
         " or more"
     } else {
         ""
     };
     let mut text = format!("events are on: {published} published, {backlog}{more} waiting");
-    if events["oldestAt"].is_string() {
-        // Writing to a string does not fail.
-        let _ = write!(text, ", the oldest since {}", cell(&events["oldestAt"]));
+    // Writing to a string does not fail.
+    if let Some(oldest) = events.oldest_at {
+        let _ = write!(text, ", the oldest since {oldest}");
     }
-    if events["owner"].is_null() {
+    if events.owner.is_none() {
         text += "\n  no process publishes them";
     }
-    if events["trouble"].is_string() {
-        let _ = write!(text, "\n  {}", cell(&events["trouble"]));
-    }
-    if events["difference"].is_string() {
-        let _ = write!(text, "\n  {}", cell(&events["difference"]));
+    for sentence in events.trouble.iter().chain(&events.difference) {
+        let _ = write!(text, "\n  {sentence}");
     }
     text
 }

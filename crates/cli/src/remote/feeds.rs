@@ -3,12 +3,11 @@
 use std::fmt::Write;
 
 use clap::Subcommand;
-use http::Method;
-use serde_json::{Value, json};
+use tollgate_client::Client;
+use tollgate_client::contract::{Feed, FeedList, FeedSeek};
 
 use super::Shown;
-use super::client::{Client, quoted};
-use super::table::{cell, rows, table};
+use super::table::{cell, row, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -49,16 +48,15 @@ pub(crate) enum Command {
 }
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
+    let feeds = client.feeds();
     match command {
-        Command::List => shown.show(&client.get("/admin/feeds").await?, list),
+        Command::List => shown.show(&feeds.list().await?, list),
         Command::Pause { name, reason } => {
-            let body = json!({"reason": reason});
-            let answer = act(client, &name, "pause", &body).await?;
+            let answer = feeds.pause(&name, &reason).await?;
             shown.show(&answer, |_| format!("feed {name} is paused"));
         }
         Command::Resume { name, reason } => {
-            let body = json!({"reason": reason});
-            let answer = act(client, &name, "resume", &body).await?;
+            let answer = feeds.resume(&name, &reason).await?;
             shown.show(&answer, |_| format!("feed {name} is read again"));
         }
         Command::Seek {
@@ -67,10 +65,13 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
             offset,
             reason,
         } => {
-            let body = json!({"partition": partition, "offset": offset, "reason": reason});
-            let answer = act(client, &name, "seek", &body).await?;
-            shown.show(&answer, |answer| {
-                let effect = cell(&answer["effect"]);
+            let seek = FeedSeek {
+                partition,
+                offset,
+                reason,
+            };
+            shown.show(&feeds.seek(&name, &seek).await?, |sought| {
+                let effect = &sought.effect;
                 format!("{effect} Resume the feed when you are done: tollgate feeds resume {name}")
             });
         }
@@ -78,50 +79,49 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
     Ok(())
 }
 
-async fn act(client: &Client, name: &str, what: &str, body: &Value) -> anyhow::Result<Value> {
-    let path = format!("/admin/feeds/{}/{what}", quoted(name));
-    client.send(Method::POST, &path, body).await
-}
-
-fn list(answer: &Value) -> String {
-    let feeds = answer["feeds"].as_array().map_or(&[][..], Vec::as_slice);
-    if feeds.is_empty() {
+fn list(answer: &FeedList) -> String {
+    if answer.feeds.is_empty() {
         return "no feeds".to_owned();
     }
-    feeds.iter().map(feed).collect::<Vec<_>>().join("\n")
+    answer.feeds.iter().map(feed).collect::<Vec<_>>().join("\n")
 }
 
 /// One feed: a line about it, what is wrong with it, and its partitions.
-fn feed(feed: &Value) -> String {
-    let told = |field: &str| cell(&feed[field]);
-    let state = if feed["paused"] == true {
+fn feed(feed: &Feed) -> String {
+    let state = if feed.paused {
         "paused"
-    } else if feed["trouble"].is_string() {
+    } else if feed.trouble.is_some() {
         "in trouble"
     } else {
         "running"
     };
     let mut text = format!(
         "{} ({}) is {state}: {} records read, {} left, {} dead letters\n",
-        told("name"),
-        told("topic"),
-        told("records"),
-        told("lag"),
-        told("deadLetters"),
+        feed.name, feed.topic, feed.records, feed.lag, feed.dead_letters,
     );
     // Writing to a string does not fail.
-    if feed["pausedWhy"].is_string() {
-        let (by, why) = (told("pausedBy"), told("pausedWhy"));
-        let _ = writeln!(text, "  paused by {by}: {why}");
+    if let Some(why) = &feed.paused_why {
+        let _ = writeln!(text, "  paused by {}: {why}", cell(&feed.paused_by));
     }
-    if feed["trouble"].is_string() {
-        let _ = writeln!(text, "  {}. Tollgate keeps trying.", told("trouble"));
+    if let Some(trouble) = &feed.trouble {
+        let _ = writeln!(text, "  {trouble}. Tollgate keeps trying.");
     }
-    if feed["partitions"].as_array().is_none_or(Vec::is_empty) {
+    if feed.partitions.is_empty() {
         return text;
     }
     let header = ["  PARTITION", "POSITION", "END", "WAITING", "READ BY"];
-    let fields = ["partition", "position", "logEnd", "waitingChunks", "owner"];
-    let rows = rows(&feed["partitions"], &fields);
+    let rows: Vec<Vec<String>> = feed
+        .partitions
+        .iter()
+        .map(|it| {
+            row(&[
+                &it.partition,
+                &it.position,
+                &it.log_end,
+                &it.waiting_chunks,
+                &it.owner,
+            ])
+        })
+        .collect();
     text + &table(&header, &rows)
 }

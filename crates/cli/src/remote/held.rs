@@ -1,13 +1,12 @@
 //! `tollgate held …`: working through what missed its deadline, or what a rule holds.
 
 use clap::Subcommand;
-use http::Method;
-use serde_json::{Value, json};
+use tollgate_client::contract::HeldList;
+use tollgate_client::{Client, HeldQuery};
 
 use super::Shown;
-use super::client::{Client, quoted};
-use super::payments::payment;
-use super::table::{cell, more, query, rows, table};
+use super::payment_views::payment;
+use super::table::{more, row, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -45,44 +44,58 @@ pub(crate) enum Command {
 }
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
-    let (id, act, reason) = match command {
+    let answer = match command {
         Command::List {
             item_type,
             gateway,
             after,
             limit,
         } => {
-            let query = query(&[
-                ("type", Some(item_type)),
-                ("gateway", gateway),
-                ("after", after),
-                ("limit", limit.map(|limit| limit.to_string())),
-            ]);
-            let answer = client.get(&format!("/admin/held{query}")).await?;
-            shown.show(&answer, list);
+            let query = HeldQuery {
+                item_type: Some(item_type),
+                gateway,
+                after,
+                limit,
+            };
+            shown.show(&client.held().list(&query).await?, list);
             return Ok(());
         }
-        Command::Release { id, reason } => (id, "release", reason),
-        Command::Cancel { id, reason } => (id, "cancel", reason),
+        Command::Release { id, reason } => client.payments().release(&id, &reason).await?,
+        Command::Cancel { id, reason } => client.payments().cancel(&id, &reason).await?,
     };
-    let path = format!("/payments/{}/{act}", quoted(&id));
-    let body = json!({"reason": reason});
-    shown.show(&client.send(Method::POST, &path, &body).await?, payment);
+    shown.show(&answer, payment);
     Ok(())
 }
 
-fn list(answer: &Value) -> String {
-    let header = ["id", "amount", "currency", "lane", "due", "deadline", "why"];
-    let items = rows(&answer["items"], &header);
-    if items.is_empty() {
+fn list(page: &HeldList) -> String {
+    if page.items.is_empty() {
         return "nothing is held".to_owned();
     }
-    let sums = rows(&answer["amounts"], &["currency", "count", "amount"]);
+    let header = ["id", "amount", "currency", "lane", "due", "deadline", "why"];
+    let items: Vec<Vec<String>> = page
+        .items
+        .iter()
+        .map(|it| {
+            row(&[
+                &it.id,
+                &it.amount,
+                &it.currency,
+                &it.lane,
+                &it.due,
+                &it.deadline,
+                &it.why,
+            ])
+        })
+        .collect();
+    let sums = page.amounts.iter();
+    let sums: Vec<Vec<String>> = sums
+        .map(|sum| row(&[&sum.currency, &sum.count, &sum.amount]))
+        .collect();
     format!(
         "{}\n{} held\n{}{}",
         table(&header, &items),
-        cell(&answer["count"]),
+        page.count,
         table(&["currency", "count", "amount"], &sums),
-        more(&answer["next"])
+        more(page.next.as_ref())
     )
 }

@@ -8,14 +8,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tollgate_client::contract::{BulkErrors, BulkLineError, BulkState};
+use tollgate_client::{Answer, Client, FileFormat, Upload, quoted};
 
 use super::Args;
-use super::client::{Client, quoted};
-use super::file_body::FileBody;
+use super::connect;
 use super::progress::{self, Awaited, Progress, exit};
-use super::table::{cell, table};
+use super::table::{cell, row, table};
 use crate::talk::{bar, say};
 
 /// At most this many rejected lines are shown.
@@ -43,20 +43,11 @@ enum Format {
     Ndjson,
 }
 
-impl Format {
-    fn media_type(self) -> &'static str {
-        match self {
-            Self::Csv => "text/csv",
-            Self::Ndjson => "application/x-ndjson",
-        }
-    }
-
-    fn of(path: &Path) -> Option<Self> {
-        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-        match ending.as_str() {
-            "csv" => Some(Self::Csv),
-            "ndjson" | "jsonl" => Some(Self::Ndjson),
-            _ => None,
+impl From<Format> for FileFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Csv => Self::Csv,
+            Format::Ndjson => Self::Ndjson,
         }
     }
 }
@@ -67,8 +58,9 @@ pub(super) async fn run(args: &Args, file: &File) -> ExitCode {
 
 /// How many lines were rejected.
 async fn import(args: &Args, file: &File) -> anyhow::Result<u64> {
-    let client = Client::new(args)?;
-    let Some(format) = file.format.or_else(|| Format::of(&file.path)) else {
+    let client = connect::client(args)?;
+    let format = file.format.map(FileFormat::from);
+    let Some(format) = format.or_else(|| FileFormat::of(&file.path)) else {
         bail!(
             "{}: unknown file format; use --format csv or --format ndjson",
             file.path.display()
@@ -76,26 +68,21 @@ async fn import(args: &Args, file: &File) -> anyhow::Result<u64> {
     };
     let batch = upload(&client, file, format).await?;
     if file.no_wait {
-        let path = format!("/payments/bulk/{}", quoted(&batch));
-        let answer = client.get(&path).await?;
+        let answer = client.imports().get(&batch).await?;
         args.shown().show(&answer, |_| format!("batch {batch}"));
         return Ok(0);
     }
     let done = wait(&client, &batch).await?;
-    let errors = format!(
-        "/payments/bulk/{}/errors?limit={ERRORS_SHOWN}",
-        quoted(&batch)
-    );
-    let errors = client.get(&errors).await?;
+    let errors = client.imports().errors(&batch, None, Some(ERRORS_SHOWN));
+    let errors = errors.await?;
     args.shown().show(&done, |done| summary(done, &errors));
-    Ok(done["rejected"].as_u64().unwrap_or(0))
+    Ok(done.rejected)
 }
 
 /// Sends the file under a key that is its digest: sent twice, it is one batch.
-async fn upload(client: &Client, file: &File, format: Format) -> anyhow::Result<String> {
+async fn upload(client: &Client, file: &File, format: FileFormat) -> anyhow::Result<String> {
     let shown = file.path.display();
-    let cannot = || format!("{shown} cannot be read");
-    let (mut key, size) = digest(&file.path).with_context(cannot)?;
+    let (mut key, size) = digest(&file.path).with_context(|| format!("{shown} cannot be read"))?;
     if file.again {
         let _ = write!(key, ".{}", rand::random::<u64>());
     }
@@ -103,22 +90,25 @@ async fn upload(client: &Client, file: &File, format: Format) -> anyhow::Result<
         size,
         "uploading  {bar:30} {bytes}/{total_bytes} {bytes_per_sec}",
     );
-    let body = FileBody::open(&file.path, size, bar.clone()).with_context(cannot)?;
-    let name = file.path.file_name().unwrap_or_default();
-    let path = format!("/payments/bulk?name={}", quoted(&name.to_string_lossy()));
+    let sending = bar.clone();
+    let upload = Upload::new(&file.path, format)
+        .key(key)
+        .size(size)
+        .progress(move |bytes| sending.inc(bytes));
     let sent = client
-        .upload(&path, format.media_type(), &key, body)
+        .imports()
+        .upload(upload)
         .await
         .with_context(|| format!("{shown} was not imported; it is safe to import it again"))?;
     bar.finish_and_clear();
-    let batch = sent["batchId"].as_str().context("incomplete answer")?;
+    let batch = &sent.batch_id;
     say(&format!("{shown}: {size} bytes uploaded, batch {batch}"));
-    if let Some(before) = sent["importedAt"].as_str() {
+    if let Some(before) = sent.imported_at {
         say(&format!(
             "the same file was imported at {before}; use --again to import it once more"
         ));
     }
-    Ok(batch.to_owned())
+    Ok(sent.into_value().batch_id)
 }
 
 fn digest(path: &Path) -> std::io::Result<(String, u64)> {
@@ -137,11 +127,10 @@ fn digest(path: &Path) -> std::io::Result<(String, u64)> {
 }
 
 /// Asks until every line is judged.
-async fn wait(client: &Client, batch: &str) -> anyhow::Result<Value> {
-    let path = format!("/payments/bulk/{}", quoted(batch));
+async fn wait(client: &Client, batch: &str) -> anyhow::Result<Answer<BulkState>> {
     let awaited = Awaited {
         name: &format!("batch {batch}"),
-        path: &path,
+        path: &format!("/payments/bulk/{}", quoted(batch)),
         bar: &bar(
             0,
             "taking in  {bar:30} {human_pos}/{human_len} lines {per_sec}",
@@ -149,19 +138,20 @@ async fn wait(client: &Client, batch: &str) -> anyhow::Result<Value> {
     };
     let done = progress::wait(client, awaited, lines_judged).await?;
     // Only now is it worth the work, and only if something would be late.
-    match done["deadline"]["misses"].as_u64() {
-        None | Some(0) => Ok(done),
-        Some(_) => client.get(&format!("{path}?enough=true")).await,
+    match &done.deadline {
+        Some(deadline) if deadline.misses > 0 => {
+            Ok(client.imports().get_with_enough(batch).await?)
+        }
+        Some(_) | None => Ok(done),
     }
 }
 
-fn lines_judged(answer: &Value) -> Option<Progress> {
-    if answer["state"] == "DONE" {
+fn lines_judged(import: &BulkState) -> Option<Progress> {
+    if import.state == "DONE" {
         return None;
     }
-    let judged = ["accepted", "duplicate", "rejected"];
-    let judged = judged.map(|name| answer[name].as_u64().unwrap_or(0));
-    let (judged, lines) = (judged.iter().sum(), answer["lines"].as_u64().unwrap_or(0));
+    let judged = import.accepted + import.duplicate + import.rejected;
+    let lines = import.lines;
     Some(Progress {
         done: judged,
         all: lines,
@@ -170,48 +160,47 @@ fn lines_judged(answer: &Value) -> Option<Progress> {
     })
 }
 
-fn summary(done: &Value, errors: &Value) -> String {
-    let row = |title: &str, value: String| vec![title.to_owned(), value];
+fn summary(done: &BulkState, errors: &BulkErrors) -> String {
     let mut rows = vec![
-        row("lines", cell(&done["lines"])),
-        row("accepted", cell(&done["accepted"])),
-        row("duplicate", cell(&done["duplicate"])),
-        row("rejected", cell(&done["rejected"])),
+        row(&[&"lines", &done.lines]),
+        row(&[&"accepted", &done.accepted]),
+        row(&[&"duplicate", &done.duplicate]),
+        row(&[&"rejected", &done.rejected]),
     ];
-    for amount in done["amounts"].as_array().into_iter().flatten() {
-        let currency = cell(&amount["currency"]);
-        rows.push(row(&format!("amount {currency}"), cell(&amount["amount"])));
+    for sum in &done.amounts {
+        rows.push(row(&[&format!("amount {}", sum.currency), &sum.amount]));
     }
-    rows.push(row("first slot", cell(&done["firstSlot"])));
-    rows.push(row("last slot", cell(&done["lastSlot"])));
-    rows.push(row("deadline", cell(&done["deadline"]["verdict"])));
-    if done["orderKept"] == false {
+    let verdict = done.deadline.as_ref().map(|it| it.verdict.as_str());
+    rows.push(row(&[&"first slot", &done.first_slot]));
+    rows.push(row(&[&"last slot", &done.last_slot]));
+    rows.push(row(&[&"deadline", &verdict]));
+    if !done.order_kept {
         let lost = "not kept: a chunk of the file kept failing, and later chunks overtook it";
-        rows.push(row("order", lost.to_owned()));
+        rows.push(row(&[&"order", &lost]));
     }
-    let batch = cell(&done["batchId"]);
-    let mut text = table(&["batch", &batch], &rows);
-    let listed: Vec<_> = errors["errors"].as_array().into_iter().flatten().collect();
-    if listed.is_empty() {
+    let batch = &done.batch_id;
+    let mut text = table(&["batch", batch], &rows);
+    if errors.errors.is_empty() {
         return text;
     }
     text.push_str("\nRejected\n");
-    let rejected = listed.iter().map(|error| {
-        let details = error["details"].as_object().into_iter().flatten();
-        let details = details.map(|(field, what)| format!("{field} {}", cell(what)));
-        vec![
-            cell(&error["line"]),
-            cell(&error["paymentId"]),
-            details.collect::<Vec<_>>().join("; "),
-        ]
-    });
-    let rejected: Vec<_> = rejected.collect();
+    let rejected: Vec<_> = errors.errors.iter().map(rejected).collect();
     text.push_str(&table(&["line", "payment", "error"], &rejected));
-    if !errors["next"].is_null() {
+    if errors.next.is_some() {
         let _ = write!(
             text,
             "see all rejected lines: GET /payments/bulk/{batch}/errors"
         );
     }
     text
+}
+
+fn rejected(line: &BulkLineError) -> Vec<String> {
+    let details = line.details.iter();
+    let details = details.map(|(field, what)| format!("{field} {what}"));
+    vec![
+        cell(&line.line),
+        cell(&line.payment_id),
+        details.collect::<Vec<_>>().join("; "),
+    ]
 }

@@ -1,17 +1,21 @@
 //! `tollgate in-doubt …`: working through what nobody knows the outcome of.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use clap::{Subcommand, ValueEnum};
-use http::Method;
 use serde_json::{Value, json};
+use tollgate_client::Client;
+use tollgate_client::contract::{
+    AtRisk, Doubtful, InDoubt, InDoubtList, InDoubtQuestion, InDoubtQuestions, Resolution,
+    ResolutionResult,
+};
 
 use super::Shown;
 use super::check_status;
-use super::client::{Client, quoted};
-use super::invoices::invoice;
-use super::payments::payment;
-use super::table::{cell, more, query, rows, table};
+use super::invoice_views::invoice;
+use super::payment_views::payment;
+use super::table::{cell, more, row, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -78,13 +82,6 @@ pub(crate) struct Of {
     item_type: String,
 }
 
-impl Of {
-    fn path(&self, id: &str) -> String {
-        let item_type = quoted(&self.item_type);
-        format!("/admin/in-doubt/{item_type}/{}", quoted(id))
-    }
-}
-
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Outcome {
     /// The bank executed it.
@@ -106,27 +103,35 @@ impl Outcome {
 }
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
+    let in_doubt = client.in_doubt();
     match command {
         Command::List {
             item_type: Some(item_type),
             after,
-        } => shown.show(&page(client, &item_type, after).await?, list),
+        } => {
+            let page = in_doubt.list(Some(&item_type), after.as_deref()).await?;
+            shown.show(&page, list);
+        }
         Command::List {
             item_type: None, ..
-        } => shown.show(&all_types(client).await?, list),
+        } => {
+            let all = AllTypes::read(client).await?;
+            shown.show_json(&all.json(), || all.text());
+        }
         Command::Show { id, of } => {
-            shown.show(&client.get(&of.path(&id)).await?, resolved);
+            shown.show(&in_doubt.get(&of.item_type, &id).await?, item);
         }
         Command::Ask {
             ids, date, zone, ..
         } => {
-            let mut body = json!({"date": date, "zone": zone});
-            if !ids.is_empty() {
-                body["paymentIds"] = json!(ids);
-            }
-            let asked = ask(client, body).await?;
-            let left = client.get("/admin/in-doubt").await?;
-            shown.show(&asked, |asked| answered(asked, &left));
+            let question = InDoubtQuestion {
+                payment_ids: (!ids.is_empty()).then_some(ids),
+                date,
+                zone,
+            };
+            let asked = ask(client, &question).await?;
+            let left = in_doubt.list(None, None).await?;
+            shown.show_json(&json!(asked), || answered(&asked, &left));
         }
         Command::Resolve {
             id,
@@ -136,107 +141,128 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
             reason,
             actor,
         } => {
-            let path = format!("{}/resolve", of.path(&id));
-            let outcome = outcome.as_str();
-            let body =
-                json!({"outcome": outcome, "sends": sends, "reason": reason, "actor": actor});
-            shown.show(&client.send(Method::POST, &path, &body).await?, resolved);
+            let resolution = Resolution {
+                outcome: outcome.as_str().to_owned(),
+                sends,
+                reason,
+                actor,
+            };
+            let answer = in_doubt.resolve(&of.item_type, &id, &resolution).await?;
+            shown.show(&answer, resolved);
         }
     }
     Ok(())
 }
 
 /// Asks until all were asked about. Status checks are waited for.
-async fn ask(client: &Client, body: Value) -> anyhow::Result<Value> {
-    let path = "/admin/in-doubt/ask";
-    let mut told = client.send(Method::POST, path, &body).await?;
-    let mut left = told["left"].take();
-    while left.as_array().is_some_and(|left| !left.is_empty()) {
-        let more = json!({ "paymentIds": left });
-        let mut more = client.send(Method::POST, path, &more).await?;
-        for count in ["asked", "answered", "resolved"] {
-            let sum = told[count].as_u64().unwrap_or(0) + more[count].as_u64().unwrap_or(0);
-            told[count] = json!(sum);
-        }
-        left = more["left"].take();
+async fn ask(client: &Client, question: &InDoubtQuestion) -> anyhow::Result<InDoubtQuestions> {
+    let sum =
+        |one: Option<usize>, other: Option<usize>| Some(one.unwrap_or(0) + other.unwrap_or(0));
+    let in_doubt = client.in_doubt();
+    let mut all = in_doubt.ask(question).await?.into_value();
+    while !all.left.is_empty() {
+        let rest = InDoubtQuestion {
+            payment_ids: Some(all.left),
+            date: None,
+            zone: None,
+        };
+        let more = in_doubt.ask(&rest).await?.into_value();
+        all.asked = sum(all.asked, more.asked);
+        all.answered = sum(all.answered, more.answered);
+        all.resolved = sum(all.resolved, more.resolved);
+        all.left = more.left;
     }
-    told["left"] = json!([]);
-    let checks = told["workflowIds"].as_array().cloned().unwrap_or_default();
     let mut by_services = 0;
-    for workflow in &checks {
-        let check = workflow.as_str().unwrap_or_default();
+    for check in &all.workflow_ids {
         let done = check_status::wait(client, check).await?;
         by_services += check_status::asked_about(&done);
     }
-    if !checks.is_empty() {
+    if !all.workflow_ids.is_empty() {
         let failed = "no payment could be asked about; see tollgate check-status";
         anyhow::ensure!(by_services > 0, failed);
-        told["asked"] = json!(by_services);
+        all.asked = Some(by_services);
     }
-    Ok(told)
+    Ok(all)
 }
 
 /// The types whose items can be in doubt.
 const TYPES: [&str; 2] = ["PAYMENT", "INVOICE"];
 
-async fn page(client: &Client, item_type: &str, after: Option<String>) -> anyhow::Result<Value> {
-    let query = query(&[("type", Some(item_type.to_owned())), ("after", after)]);
-    client.get(&format!("/admin/in-doubt{query}")).await
+/// The first page of each type as one list.
+struct AllTypes {
+    at_risk: Vec<(&'static str, AtRisk)>,
+    items: Vec<InDoubt>,
+    /// Where the next page of a type begins, if it has one.
+    next: BTreeMap<&'static str, String>,
 }
 
-/// The first page of each type as one; `next` says by type where the others begin.
-async fn all_types(client: &Client) -> anyhow::Result<Value> {
-    let (mut items, mut at_risk, mut next) = (vec![], vec![], serde_json::Map::new());
-    for item_type in TYPES {
-        let mut answer = page(client, item_type, None).await?;
-        for risk in answer["atRisk"].as_array_mut().into_iter().flatten() {
-            risk["itemType"] = json!(item_type);
-            at_risk.push(risk.take());
+impl AllTypes {
+    async fn read(client: &Client) -> anyhow::Result<Self> {
+        let (mut at_risk, mut items, mut next) = (vec![], vec![], BTreeMap::new());
+        for item_type in TYPES {
+            let page = client.in_doubt().list(Some(item_type), None).await?;
+            let page = page.into_value();
+            at_risk.extend(page.at_risk.into_iter().map(|risk| (item_type, risk)));
+            items.extend(page.items);
+            next.extend(page.next.map(|next| (item_type, next)));
         }
-        for item in answer["items"].as_array_mut().into_iter().flatten() {
-            items.push(item.take());
-        }
-        if answer["next"].is_string() {
-            next.insert(item_type.to_owned(), answer["next"].take());
-        }
+        Ok(Self {
+            at_risk,
+            items,
+            next,
+        })
     }
-    let next = (!next.is_empty()).then_some(next);
-    Ok(json!({"atRisk": at_risk, "items": items, "next": next}))
+
+    fn json(&self) -> Value {
+        let risks = self.at_risk.iter().map(|(item_type, risk)| {
+            let mut risk = json!(risk);
+            risk["itemType"] = json!(item_type);
+            risk
+        });
+        let risks: Vec<Value> = risks.collect();
+        let next = (!self.next.is_empty()).then_some(&self.next);
+        json!({"atRisk": risks, "items": self.items, "next": next})
+    }
+
+    fn text(&self) -> String {
+        let more = self.next.iter().map(|(item_type, after)| {
+            format!("\nmore {item_type} items: --type {item_type} --after {after}")
+        });
+        let more: String = more.collect();
+        listed(
+            &self.items,
+            self.at_risk.iter().map(|(_, risk)| risk),
+            &more,
+        )
+    }
 }
 
-/// What to ask for next, of each type that has more.
-fn more_of(next: &Value) -> String {
-    let Some(by_type) = next.as_object() else {
-        return more(next);
-    };
-    let told = by_type.iter().map(|(item_type, after)| {
-        let after = cell(after);
-        format!("\nmore {item_type} items: --type {item_type} --after {after}")
-    });
-    told.collect()
-}
-
-fn answered(asked: &Value, left: &Value) -> String {
-    let risk = rows(&left["atRisk"], &["currency", "count", "amount", "since"]);
-    let left = if risk.is_empty() {
+fn answered(asked: &InDoubtQuestions, left: &InDoubtList) -> String {
+    let left = if left.at_risk.is_empty() {
         "nothing is in doubt".to_owned()
     } else {
         let header = ["currency", "still in doubt", "amount", "oldest since"];
-        table(&header, &risk)
+        table(&header, &risks(left.at_risk.iter()))
     };
-    let told = |field: &str| cell(&asked[field]);
-    if told("payments") == "0" {
+    if asked.payments == 0 {
         return format!("no payment of that day is in doubt\n{left}");
     }
-    let mut counts = format!("{} asked about", told("asked"));
-    if asked["answered"].is_number() {
-        let (answered, resolved) = (told("answered"), told("resolved"));
+    let mut counts = format!("{} asked about", cell(&asked.asked));
+    if let Some(answered) = asked.answered {
+        let resolved = cell(&asked.resolved);
         let _ = write!(counts, ", {answered} answered, {resolved} resolved");
     }
     format!("{counts}\n{left}")
 }
 
-fn list(answer: &Value) -> String {
+fn list(page: &InDoubtList) -> String {
+    listed(&page.items, page.at_risk.iter(), &more(page.next.as_ref()))
+}
+
+fn listed<'r>(items: &[InDoubt], at_risk: impl Iterator<Item = &'r AtRisk>, more: &str) -> String {
+    if items.is_empty() {
+        return "nothing is in doubt".to_owned();
+    }
     let header = [
         "type",
         "id",
@@ -249,35 +275,49 @@ fn list(answer: &Value) -> String {
         "next",
         "last heard",
     ];
-    let named = [
-        "itemType",
-        "id",
-        "amount",
-        "currency",
-        "lane",
-        "firstSent",
-        "sends",
-        "questions",
-        "nextAt",
-        "lastHeard",
-    ];
-    let items = rows(&answer["items"], &named);
-    if items.is_empty() {
-        return "nothing is in doubt".to_owned();
-    }
-    let risk = rows(&answer["atRisk"], &["currency", "count", "amount", "since"]);
+    let items = items.iter().map(|it| {
+        row(&[
+            &it.item_type,
+            &it.id,
+            &it.amount,
+            &it.currency,
+            &it.lane,
+            &it.first_sent,
+            &it.sends,
+            &it.questions,
+            &it.next_at,
+            &it.last_heard,
+        ])
+    });
+    let items: Vec<Vec<String>> = items.collect();
     format!(
-        "{}\nAt risk\n{}{}",
+        "{}\nAt risk\n{}{more}",
         table(&header, &items),
-        table(&["currency", "count", "amount", "oldest since"], &risk),
-        more_of(&answer["next"])
+        table(
+            &["currency", "count", "amount", "oldest since"],
+            &risks(at_risk)
+        ),
     )
 }
 
-fn resolved(answer: &Value) -> String {
-    match answer["needs"].as_str() {
-        Some(needs) => format!("recorded as a proposal; it needs {needs}"),
-        None if answer["invoiceId"].is_string() => invoice(answer),
-        None => payment(answer),
+fn risks<'r>(at_risk: impl Iterator<Item = &'r AtRisk>) -> Vec<Vec<String>> {
+    at_risk
+        .map(|it| row(&[&it.currency, &it.count, &it.amount, &it.since]))
+        .collect()
+}
+
+fn item(item: &Doubtful) -> String {
+    match item {
+        Doubtful::Payment(it) => payment(it),
+        Doubtful::Invoice(it) => invoice(it),
+    }
+}
+
+fn resolved(answer: &ResolutionResult) -> String {
+    match answer {
+        ResolutionResult::Resolved(it) => item(it),
+        ResolutionResult::Proposed(proposed) => {
+            format!("recorded as a proposal; it needs {}", proposed.needs)
+        }
     }
 }

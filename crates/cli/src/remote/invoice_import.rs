@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use anyhow::Context;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
+use tollgate_client::contract::AcceptedInvoice;
+use tollgate_client::{Client, Error};
 
-use super::Shown;
-use super::client::{Client, Refused};
-use super::table::cell;
+use super::{Shown, sentence};
 
 /// At most this many requests are under way at once.
 const AT_ONCE: usize = 16;
@@ -43,7 +43,7 @@ pub(super) async fn run(
     told.take(client, repeats, 1).await;
     told.refused.sort();
     let all_well = told.refused.is_empty() && told.lost.is_none();
-    shown.show(&told.answer(), shown_lines);
+    shown.show_json(&told.json(), || told.text());
     Ok(if all_well {
         ExitCode::SUCCESS
     } else {
@@ -74,8 +74,10 @@ impl Report {
         }
         let post = async |line: Line<'_>| {
             let taken = async {
+                // As the file says it: the service judges each line.
                 let body = tollgate_domains::json::read(line.text.as_bytes())?;
-                client.post_status("/invoices", &body).await
+                let taken = client.post::<AcceptedInvoice>("/invoices", &body).await?;
+                anyhow::Ok(taken.http_status())
             };
             (line.number, is_json(line.text), taken.await)
         };
@@ -85,15 +87,15 @@ impl Report {
                 Ok(200) => self.known += 1,
                 Ok(_) => self.accepted += 1,
                 Err(why) if was_sent && loses_service(&why) => {
-                    self.lost = Some((number, format!("{why:#}")));
+                    self.lost = Some((number, sentence(&why)));
                     return;
                 }
-                Err(why) => self.refused.push((number, format!("{why:#}"))),
+                Err(why) => self.refused.push((number, sentence(&why))),
             }
         }
     }
 
-    fn answer(&self) -> Value {
+    fn json(&self) -> Value {
         let at = |(number, why): &(usize, String)| json!({"line": number, "reason": why});
         json!({
             "accepted": self.accepted,
@@ -101,6 +103,20 @@ impl Report {
             "refused": self.refused.iter().map(at).collect::<Vec<_>>(),
             "stopped": self.lost.as_ref().map(at),
         })
+    }
+
+    fn text(&self) -> String {
+        let line = |(number, why): &(usize, String)| format!("line {number}: {why}");
+        let mut lines: Vec<String> = self.refused.iter().map(line).collect();
+        let (accepted, known) = (self.accepted, self.known);
+        lines.push(format!(
+            "{accepted} invoices created, {known} already existed"
+        ));
+        if let Some(lost) = &self.lost {
+            lines.push(format!("stopped at {}", line(lost)));
+            lines.push("import the same file again to continue".to_owned());
+        }
+        lines.join("\n")
     }
 }
 
@@ -110,26 +126,10 @@ fn is_json(text: &str) -> bool {
 
 /// Whether the next line would fail too: the service is unreachable, or refuses the token.
 fn loses_service(why: &anyhow::Error) -> bool {
-    match why.downcast_ref::<Refused>() {
+    match why.downcast_ref::<Error>().and_then(Error::refused) {
         Some(refused) => refused.status >= 500 || matches!(refused.status, 401 | 403),
         None => true,
     }
-}
-
-fn shown_lines(answer: &Value) -> String {
-    let refused = answer["refused"].as_array().into_iter().flatten();
-    let told = |line: &Value| format!("line {}: {}", line["line"], cell(&line["reason"]));
-    let mut lines: Vec<String> = refused.map(told).collect();
-    let (accepted, known) = (&answer["accepted"], &answer["known"]);
-    lines.push(format!(
-        "{accepted} invoices created, {known} already existed"
-    ));
-    if answer["stopped"].is_object() {
-        let stopped = told(&answer["stopped"]);
-        lines.push(format!("stopped at {stopped}"));
-        lines.push("import the same file again to continue".to_owned());
-    }
-    lines.join("\n")
 }
 
 #[cfg(test)]

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use http::Method;
-use serde_json::{Value, json};
+use tollgate_client::contract::{
+    Amount, InvoiceCorrection, InvoiceReschedule, InvoiceSettlement, NewInvoice, Schedule,
+};
+use tollgate_client::{Client, InvoiceQuery};
 
 use super::Shown;
-use super::client::{Client, quoted};
 use super::invoice_import;
-use super::payments::attempts;
-use super::table::{cell, elsewhere, fields, more, query, table};
+use super::invoice_views::{accepted, invoice, list};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -113,24 +113,23 @@ pub(super) async fn run(
     shown: &Shown,
     command: Command,
 ) -> anyhow::Result<ExitCode> {
-    match command {
+    let invoices = client.invoices();
+    let answer = match command {
+        Command::Import { file } => return invoice_import::run(client, shown, &file).await,
         Command::List {
             status,
             customer,
             after,
             limit,
         } => {
-            let query = query(&[
-                ("status", status),
-                ("customer", customer),
-                ("after", after),
-                ("limit", limit.map(|limit| limit.to_string())),
-            ]);
-            shown.show(&client.get(&format!("/invoices{query}")).await?, list);
-        }
-        Command::Show { id } => {
-            let path = format!("/invoices/{}", quoted(&id));
-            shown.show(&client.get(&path).await?, invoice);
+            let query = InvoiceQuery {
+                status,
+                customer,
+                after,
+                limit,
+            };
+            shown.show(&invoices.list(&query).await?, list);
+            return Ok(ExitCode::SUCCESS);
         }
         Command::Create {
             id,
@@ -139,106 +138,53 @@ pub(super) async fn run(
             currency,
             cron,
         } => {
-            let body = json!({
-                "invoiceId": id, "customerId": customer,
-                "amount": {"value": amount, "currency": currency},
-                "schedule": cron.map(|cron| json!({"cron": cron})),
-            });
-            let answer = client.send(Method::POST, "/invoices", &body).await?;
-            shown.show(&answer, invoice);
+            let invoice = NewInvoice {
+                invoice_id: id,
+                customer_id: customer,
+                amount: of(amount, currency),
+                schedule: cron.map(schedule),
+            };
+            shown.show(&invoices.create(&invoice).await?, accepted);
+            return Ok(ExitCode::SUCCESS);
         }
+        Command::Show { id } => invoices.get(&id).await?,
         Command::Reschedule { id, at, reason } => {
-            let path = format!("/invoices/{}/reschedule", quoted(&id));
-            let body = json!({"at": at, "reason": reason});
-            shown.show(&client.send(Method::POST, &path, &body).await?, invoice);
+            let reason = Some(reason);
+            let request = InvoiceReschedule { at, reason };
+            invoices.reschedule(&id, &request).await?
         }
-        Command::Cancel { id, reason } => {
-            let body = json!({"reason": reason});
-            shown.show(&change(client, &id, "cancel", &body).await?, invoice);
-        }
+        Command::Cancel { id, reason } => invoices.cancel(&id, &reason).await?,
         Command::Correct {
             id,
             amount,
             currency,
             reason,
         } => {
-            let amount = json!({"value": amount, "currency": currency});
-            let body = json!({"amount": amount, "reason": reason});
-            shown.show(&change(client, &id, "correct", &body).await?, invoice);
+            let amount = of(amount, currency);
+            let request = InvoiceCorrection { amount, reason };
+            invoices.correct(&id, &request).await?
         }
         Command::Settle {
             id,
             reference,
             reason,
         } => {
-            let body = json!({"reference": reference, "reason": reason});
-            shown.show(&change(client, &id, "settle", &body).await?, invoice);
+            let request = InvoiceSettlement { reason, reference };
+            invoices.settle(&id, &request).await?
         }
-        Command::Import { file } => return invoice_import::run(client, shown, &file).await,
-    }
+    };
+    shown.show(&answer, invoice);
     Ok(ExitCode::SUCCESS)
 }
 
-async fn change(client: &Client, id: &str, how: &str, body: &Value) -> anyhow::Result<Value> {
-    let path = format!("/invoices/{}/{how}", quoted(id));
-    client.send(Method::POST, &path, body).await
+fn of(value: String, currency: String) -> Amount {
+    Amount { value, currency }
 }
 
-fn list(answer: &Value) -> String {
-    let header = [
-        "invoice",
-        "status",
-        "amount",
-        "currency",
-        "in the queue",
-        "slot",
-    ];
-    let lines = answer["invoices"].as_array().into_iter().flatten();
-    let rows: Vec<Vec<String>> = lines
-        .map(|line| {
-            let amount = &line["amount"];
-            vec![
-                cell(&line["invoiceId"]),
-                cell(&line["status"]),
-                cell(&amount["value"]),
-                cell(&amount["currency"]),
-                cell(&line["queueStatus"]),
-                cell(&line["scheduledTime"]),
-            ]
-        })
-        .collect();
-    if rows.is_empty() && answer["next"].is_null() {
-        let text = format!("no invoices\n{}", elsewhere(&answer["archived"]));
-        return text.trim_end().to_owned();
+fn schedule(cron: String) -> Schedule {
+    Schedule {
+        cron,
+        time_zone: None,
+        calendar: None,
     }
-    table(&header, &rows) + &elsewhere(&answer["archived"]) + &more(&answer["next"])
-}
-
-/// An invoice, for people.
-pub(super) fn invoice(answer: &Value) -> String {
-    let named = [
-        ("invoice", "invoiceId"),
-        ("customer", "customerId"),
-        ("status", "status"),
-        ("charged at", "scheduledTime"),
-        ("in the queue", "queueStatus"),
-        ("sends", "sends"),
-        ("why not running", "whyNotRunning"),
-    ];
-    let amount = &answer["amount"];
-    let amount = format!("{} {}", cell(&amount["value"]), cell(&amount["currency"]));
-    let warning = match answer["warning"].as_str() {
-        Some(warning) => format!("\nwarning: {warning}"),
-        None => String::new(),
-    };
-    let events = answer["timeline"].as_array().into_iter().flatten();
-    let events: Vec<String> = events
-        .map(|event| format!("  {}  {}", cell(&event["at"]), cell(&event["what"])))
-        .collect();
-    format!(
-        "{}amount           {amount}{warning}\n{}\n{}",
-        fields(answer, &named),
-        attempts(answer),
-        events.join("\n")
-    )
 }

@@ -1,12 +1,15 @@
 //! `tollgate jobs …`: acts on many items.
 
+use std::collections::BTreeMap;
+
 use clap::Subcommand;
-use http::Method;
-use serde_json::{Map, Value, json};
+use tollgate_client::contract::{
+    Job, JobFilter, JobItems, JobList, JobOrPreview, JobPreview, JobRequest,
+};
+use tollgate_client::{Client, JobItemQuery};
 
 use super::Shown;
-use super::client::{Client, quoted};
-use super::table::{cell, fields, more, query, rows, table};
+use super::table::{facts, more, row, status_word, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -125,94 +128,94 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    fn body(self) -> Value {
-        let mut filter = Map::new();
-        let texts = [
-            ("type", self.item_type),
-            ("status", self.status),
-            ("lane", self.lane),
-            ("gateway", self.gateway),
-            ("import", self.import),
-            ("acceptedFrom", self.accepted_from),
-            ("acceptedTo", self.accepted_to),
-            ("dueFrom", self.due_from),
-            ("dueTo", self.due_to),
-            ("minAmount", self.min_amount),
-            ("maxAmount", self.max_amount),
-            ("currency", self.currency),
-            ("account", self.account),
-            ("reference", self.reference),
-        ];
-        for (name, text) in texts {
-            filter.extend(text.map(|text| (name.to_owned(), json!(text))));
+    fn request(self) -> JobRequest {
+        let filter = JobFilter {
+            all: self.all,
+            item_type: self.item_type,
+            status: self.status,
+            lane: self.lane,
+            gateway: self.gateway,
+            import: self.import,
+            accepted_from: self.accepted_from,
+            accepted_to: self.accepted_to,
+            due_from: self.due_from,
+            due_to: self.due_to,
+            min_amount: self.min_amount,
+            max_amount: self.max_amount,
+            currency: self.currency,
+            account: self.account,
+            reference: self.reference,
+            late: self.late.then_some(true),
+            held: self.held.then_some(true),
+            storm: self.storm,
+        };
+        JobRequest {
+            act: self.act,
+            filter,
+            execute_at: self.at,
+            reason: None,
+            dry_run: false,
+            digest: None,
         }
-        let flags = [("all", self.all), ("held", self.held), ("late", self.late)];
-        for (name, _) in flags.into_iter().filter(|(_, is_set)| *is_set) {
-            filter.insert(name.to_owned(), json!(true));
-        }
-        filter.extend(self.storm.map(|storm| ("storm".to_owned(), json!(storm))));
-        let mut body = json!({"act": self.act, "filter": filter});
-        if let Some(at) = self.at {
-            body["executeAt"] = json!(at);
-        }
-        body
     }
 }
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
+    let jobs = client.jobs();
     match command {
         Command::Preview { wish } => {
-            let mut body = wish.body();
-            body["dryRun"] = json!(true);
-            let answer = client.send(Method::POST, "/admin/jobs", &body).await?;
-            shown.show(&answer, previewed);
+            let request = JobRequest {
+                dry_run: true,
+                ..wish.request()
+            };
+            shown.show(&jobs.submit(&request).await?, job_or_preview);
         }
         Command::Start {
             wish,
             digest,
             reason,
         } => {
-            let mut body = wish.body();
-            body["digest"] = json!(digest);
-            body["reason"] = json!(reason);
-            let answer = client.send(Method::POST, "/admin/jobs", &body).await?;
-            shown.show(&answer, one);
+            let request = JobRequest {
+                digest: Some(digest),
+                reason: Some(reason),
+                ..wish.request()
+            };
+            shown.show(&jobs.submit(&request).await?, job_or_preview);
         }
         Command::List { after, limit } => {
-            let limit = limit.map(|limit| limit.to_string());
-            let query = query(&[("after", after), ("limit", limit)]);
-            shown.show(&client.get(&format!("/admin/jobs{query}")).await?, list);
+            shown.show(&jobs.list(after.as_deref(), limit).await?, list);
         }
-        Command::Show { job } => {
-            let path = format!("/admin/jobs/{}", quoted(&job));
-            shown.show(&client.get(&path).await?, one);
-        }
+        Command::Show { job } => shown.show(&jobs.get(&job).await?, one),
         Command::Items {
             job,
             left_out,
             after,
             limit,
         } => {
-            let query = query(&[
-                ("leftOut", left_out.then(|| "true".to_owned())),
-                ("after", after.map(|after| after.to_string())),
-                ("limit", limit.map(|limit| limit.to_string())),
-            ]);
-            let path = format!("/admin/jobs/{}/items{query}", quoted(&job));
-            shown.show(&client.get(&path).await?, items);
+            let query = JobItemQuery {
+                left_out,
+                after,
+                limit,
+            };
+            shown.show(&jobs.items(&job, &query).await?, items);
         }
         Command::Stop { job, reason } => {
-            let path = format!("/admin/jobs/{}/stop", quoted(&job));
-            let body = json!({"reason": reason});
-            shown.show(&client.send(Method::POST, &path, &body).await?, one);
+            shown.show(&jobs.stop(&job, &reason).await?, one);
         }
     }
     Ok(())
 }
 
-fn previewed(answer: &Value) -> String {
-    let (act, count) = (cell(&answer["act"]), cell(&answer["count"]));
-    let mut text = format!("{act}: {count} items{}\n", sums(&answer["amounts"]));
+fn job_or_preview(answer: &JobOrPreview) -> String {
+    match answer {
+        JobOrPreview::Preview(preview) => previewed(preview),
+        JobOrPreview::Job(job) => one(job),
+    }
+}
+
+fn previewed(preview: &JobPreview) -> String {
+    let (act, count) = (&preview.act, preview.count);
+    let mut text = format!("{act}: {count} items{}\n", sums(&preview.amounts));
     let header = [
         "first items",
         "amount",
@@ -221,71 +224,92 @@ fn previewed(answer: &Value) -> String {
         "status",
         "queue",
     ];
-    let named = ["id", "amount", "currency", "lane", "status", "queueStatus"];
-    text += &table(&header, &rows(&answer["first"], &named));
-    let excluded = rows(&answer["excluded"], &["count", "reason"]);
-    if !excluded.is_empty() {
+    let first: Vec<Vec<String>> = preview
+        .first
+        .iter()
+        .map(|it| {
+            row(&[
+                &it.id,
+                &it.amount,
+                &it.currency,
+                &it.lane,
+                &status_word(&it.status),
+                &it.queue_status,
+            ])
+        })
+        .collect();
+    text += &table(&header, &first);
+    if !preview.excluded.is_empty() {
+        let excluded = preview.excluded.iter();
+        let excluded: Vec<Vec<String>> = excluded.map(|it| row(&[&it.count, &it.reason])).collect();
         text += "not possible for:\n";
         text += &table(&["items", "reason"], &excluded);
     }
-    let (digest, until) = (cell(&answer["digest"]), cell(&answer["expiresAt"]));
+    let (digest, until) = (&preview.digest, preview.expires_at);
     text + &format!("to start it before {until}: --digest {digest}")
 }
 
-fn sums(amounts: &Value) -> String {
-    let amounts = amounts.as_object().into_iter().flatten();
-    let sums = amounts.map(|(currency, sum)| format!(", {} {currency}", cell(sum)));
+fn sums(amounts: &BTreeMap<String, String>) -> String {
+    let amounts = amounts.iter();
+    let sums = amounts.map(|(currency, sum)| format!(", {sum} {currency}"));
     sums.collect()
 }
 
-fn one(answer: &Value) -> String {
-    let named = [
-        ("job", "jobId"),
-        ("act", "act"),
-        ("state", "state"),
-        ("filter", "filter"),
-        ("by", "actor"),
-        ("reason", "reason"),
-        ("items", "count"),
-        ("done", "done"),
-        ("left out", "leftOut"),
-        ("still to do", "left"),
-        ("per second", "rate"),
-        ("started", "startedAt"),
-        ("ended", "endedAt"),
-        ("stopped by", "stopped"),
-    ];
-    fields(answer, &named)
+fn one(job: &Job) -> String {
+    facts(&[
+        ("job", &job.job_id),
+        ("act", &job.act),
+        ("state", &job.state),
+        ("filter", &job.filter),
+        ("by", &job.actor),
+        ("reason", &job.reason),
+        ("items", &job.count),
+        ("done", &job.done),
+        ("left out", &job.left_out),
+        ("still to do", &job.left),
+        ("per second", &job.rate),
+        ("started", &job.started_at),
+        ("ended", &job.ended_at),
+        ("stopped by", &job.stopped),
+    ])
 }
 
-fn list(answer: &Value) -> String {
+fn list(page: &JobList) -> String {
+    if page.jobs.is_empty() {
+        return "no jobs".to_owned();
+    }
     let header = [
         "job", "act", "state", "items", "done", "left out", "by", "started", "reason",
     ];
-    let named = [
-        "jobId",
-        "act",
-        "state",
-        "count",
-        "done",
-        "leftOut",
-        "actor",
-        "startedAt",
-        "reason",
-    ];
-    let rows = rows(&answer["jobs"], &named);
-    if rows.is_empty() {
-        return "no jobs".to_owned();
-    }
-    table(&header, &rows) + &more(&answer["next"])
+    let rows: Vec<Vec<String>> = page
+        .jobs
+        .iter()
+        .map(|job| {
+            row(&[
+                &job.job_id,
+                &job.act,
+                &job.state,
+                &job.count,
+                &job.done,
+                &job.left_out,
+                &job.actor,
+                &job.started_at,
+                &job.reason,
+            ])
+        })
+        .collect();
+    table(&header, &rows) + &more(page.next.as_ref())
 }
 
-fn items(answer: &Value) -> String {
-    let header = ["number", "item", "done", "left out because", "answer"];
-    let named = ["number", "id", "done", "leftOut", "answer"];
-    let rows = rows(&answer["items"], &named);
-    if rows.is_empty() {
+fn items(page: &JobItems) -> String {
+    if page.items.is_empty() {
         return "no items".to_owned();
     }
-    table(&header, &rows) + &more(&answer["next"])
+    let header = ["number", "item", "done", "left out because", "answer"];
+    let rows: Vec<Vec<String>> = page
+        .items
+        .iter()
+        .map(|it| row(&[&it.number, &it.id, &it.done, &it.left_out, &it.answer]))
+        .collect();
+    table(&header, &rows) + &more(page.next.as_ref())
 }

@@ -1,161 +1,183 @@
 //! What `tollgate lanes …` prints.
 
-use serde_json::Value;
+use tollgate_client::contract::{
+    Forecast, Lane, LaneAdjusted, LaneSettings, Recount, Replan, Shift, StormList, Window,
+};
 
-use super::table::{cell, fields, rows, table};
+use super::table::{cell, facts, row, table};
 
-pub(super) fn list(answer: &Value) -> String {
+pub(super) fn list(lanes: &[Lane]) -> String {
     let header = [
         "lane", "hard/s", "plan", "window s", "calendar", "version", "state",
     ];
-    let rows: Vec<Vec<String>> = answer
-        .as_array()
-        .into_iter()
-        .flatten()
+    let rows: Vec<Vec<String>> = lanes
+        .iter()
         .map(|lane| {
-            let plain = [
-                "configName",
-                "maxPerSecond",
-                "maxPerWindow",
-                "windowSizeSecs",
-                "calendar",
-                "version",
-            ];
-            let mut row: Vec<String> = plain.iter().map(|field| cell(&lane[*field])).collect();
-            row.push(state(lane));
-            row
+            row(&[
+                &lane.config_name,
+                &lane.max_per_second,
+                &lane.max_per_window,
+                &lane.window_size_secs,
+                &lane.calendar,
+                &lane.version,
+                &state(lane),
+            ])
         })
         .collect();
     table(&header, &rows)
 }
 
-fn state(lane: &Value) -> String {
-    let until = lane["opensAt"].as_str().map(|t| format!(", opens {t}"));
-    match lane["closedBecause"].as_str() {
+fn state(lane: &Lane) -> String {
+    let until = lane.opens_at.map(|time| format!(", opens {time}"));
+    match &lane.closed_because {
         None => "open".to_owned(),
         Some(why) => format!("{why}{}", until.unwrap_or_default()),
     }
 }
 
-pub(super) fn lane(answer: &Value) -> String {
-    let named = [
-        ("lane", "configName"),
-        ("hard limit", "maxPerSecond"),
-        ("plan", "maxPerWindow"),
-        ("window seconds", "windowSizeSecs"),
-        ("spread", "spread"),
-        ("calendar", "calendar"),
-        ("version", "version"),
-        ("in force from", "effectiveAt"),
-    ];
-    format!(
-        "{}state           {}",
-        fields(answer, &named),
-        state(answer)
-    )
+pub(super) fn lane(lane: &Lane) -> String {
+    let facts = facts(&[
+        ("lane", &lane.config_name),
+        ("hard limit", &lane.max_per_second),
+        ("plan", &lane.max_per_window),
+        ("window seconds", &lane.window_size_secs),
+        ("spread", &lane.spread),
+        ("calendar", &lane.calendar),
+        ("version", &lane.version),
+        ("in force from", &lane.effective_at),
+    ]);
+    format!("{facts}state           {}", state(lane))
 }
 
-pub(super) fn replan_effect(answer: &Value) -> String {
-    let named = [
-        ("waiting", "waiting"),
-        ("earlier", "earlier"),
-        ("later", "later"),
-        ("finish before", "finishBefore"),
-        ("finish after", "finishAfter"),
-        ("deadlines won", "deadlinesWon"),
-        ("deadlines lost", "deadlinesLost"),
-        ("deadlines missed", "missedAfter"),
-    ];
-    let note = match answer["preview"].as_bool() {
-        Some(true) => "(a preview: nothing was changed)",
-        _ => "",
+pub(super) fn replan(replan: &Replan) -> String {
+    let note = if replan.preview {
+        "(a preview: nothing was changed)"
+    } else {
+        ""
     };
-    format!("{}{note}", fields(answer, &named))
+    format!("{}{note}", replan_effect(&replan.shift))
+}
+
+fn replan_effect(effect: &Shift) -> String {
+    facts(&[
+        ("waiting", &effect.waiting),
+        ("earlier", &effect.earlier),
+        ("later", &effect.later),
+        ("finish before", &effect.finish_before),
+        ("finish after", &effect.finish_after),
+        ("deadlines won", &effect.deadlines_won),
+        ("deadlines lost", &effect.deadlines_lost),
+        ("deadlines missed", &effect.missed_after),
+    ])
 }
 
 /// A preview says how to apply exactly this.
-pub(super) fn adjusted(answer: &Value) -> String {
-    let numbers = |of: &Value| {
-        let part = |name: &str| cell(&of[name]);
-        let (limit, plan) = (part("maxPerSecond"), part("maxPerWindow"));
-        format!(
-            "{limit} a second, {plan} per {} s, calendar {}",
-            part("windowSizeSecs"),
-            part("calendar")
-        )
-    };
-    let missed = |when: &str| cell(&answer["effect"][when]);
+pub(super) fn adjusted(it: &LaneAdjusted) -> String {
     let mut text = format!(
         "before            {}\nafter             {}\ndeadlines missed  {} before, {} after\n",
-        numbers(&answer["before"]),
-        numbers(&answer["after"]),
-        missed("missedBefore"),
-        missed("missedAfter"),
+        numbers(&it.before),
+        numbers(&it.after),
+        it.effect.missed_before,
+        it.effect.missed_after,
     );
-    text += &sentence("now", &answer["verdict"]);
-    if answer["applied"] == true {
-        return text + &replan_effect(&answer["effect"]);
+    text += &sentence("now", &it.verdict);
+    if it.applied {
+        return text + &replan_effect(&it.effect);
     }
-    text += &sentence("then", &answer["verdictAfter"]);
-    let (until, digest) = (cell(&answer["expiresAt"]), cell(&answer["digest"]));
-    let flags = changed_flags(&answer["before"], &answer["after"]);
-    let lane = cell(&answer["lane"]);
+    text += &sentence("then", &it.verdict_after);
+    let (until, digest) = (cell(&it.expires_at), cell(&it.digest));
+    let flags = changed_flags(&it.before, &it.after);
+    let lane = &it.lane;
     text + &format!(
         "(a preview: nothing was changed) to apply it before {until}:\n  tollgate lanes adjust {lane}{flags} \\\n    --digest {digest} --reason \"…\""
     )
 }
 
+fn numbers(of: &LaneSettings) -> String {
+    format!(
+        "{} a second, {} per {} s, calendar {}",
+        cell(&of.max_per_second),
+        of.max_per_window,
+        of.window_size_secs,
+        cell(&of.calendar)
+    )
+}
+
 /// One part of it on a line.
-fn sentence(name: &str, verdict: &Value) -> String {
-    let parts = cell(verdict).replace("; ", &format!("\n{:18}", ""));
+fn sentence(name: &str, verdict: &str) -> String {
+    let parts = verdict.replace("; ", &format!("\n{:18}", ""));
     format!("{name:18}{parts}\n")
 }
 
 /// What is not given stays as it is.
-fn changed_flags(before: &Value, after: &Value) -> String {
+fn changed_flags(before: &LaneSettings, after: &LaneSettings) -> String {
+    let calendar = after.calendar.as_deref().unwrap_or("none").to_owned();
     let flags = [
-        ("maxPerSecond", "max-per-second"),
-        ("maxPerWindow", "max-per-window"),
-        ("windowSizeSecs", "window-size-secs"),
-        ("calendar", "calendar"),
+        (
+            "max-per-second",
+            before.max_per_second != after.max_per_second,
+            cell(&after.max_per_second),
+        ),
+        (
+            "max-per-window",
+            before.max_per_window != after.max_per_window,
+            cell(&after.max_per_window),
+        ),
+        (
+            "window-size-secs",
+            before.window_size_secs != after.window_size_secs,
+            cell(&after.window_size_secs),
+        ),
+        ("calendar", before.calendar != after.calendar, calendar),
     ];
-    let changed = flags.iter().filter(|(name, _)| before[name] != after[name]);
-    let flag = changed.map(|(name, flag)| match &after[name] {
-        Value::Null => format!(" --{flag} none"),
-        value => format!(" --{flag} {}", cell(value)),
-    });
-    let flags: String = flag.collect();
+    let changed = flags.iter().filter(|(_, is_changed, _)| *is_changed);
+    let flags = changed.map(|(flag, _, value)| format!(" --{flag} {value}"));
+    let flags: String = flags.collect();
     if flags.is_empty() {
         // Without any number the service would propose its own.
-        return format!(" --max-per-window {}", cell(&after["maxPerWindow"]));
+        return format!(" --max-per-window {}", after.max_per_window);
     }
     flags
 }
 
-pub(super) fn forecast(answer: &Value) -> String {
-    cell(&answer["verdict"])
+pub(super) fn forecast(forecast: &Forecast) -> String {
+    forecast.verdict.clone()
 }
 
-pub(super) fn windows(answer: &Value) -> String {
-    let fields = ["windowStart", "slotCount", "capacity"];
-    table(&["window", "slots", "capacity"], &rows(answer, &fields))
+pub(super) fn windows(windows: &[Window]) -> String {
+    let rows: Vec<Vec<String>> = windows
+        .iter()
+        .map(|it| row(&[&it.window_start, &it.slot_count, &it.capacity]))
+        .collect();
+    table(&["window", "slots", "capacity"], &rows)
 }
 
-pub(super) fn recounted(answer: &Value) -> String {
-    let named = [
-        ("windows corrected", "windowsCorrected"),
-        ("capacity returned", "roomReturned"),
-        ("slots not counted before", "slotsNotCounted"),
-    ];
-    fields(answer, &named)
+pub(super) fn recounted(recount: &Recount) -> String {
+    facts(&[
+        ("windows corrected", &recount.windows_corrected),
+        ("capacity returned", &recount.room_returned),
+        ("slots not counted before", &recount.slots_not_counted),
+    ])
 }
 
-pub(super) fn storms(answer: &Value) -> String {
-    let header = ["storm", "lane", "connector", "since", "lifted", "reason"];
-    let named = ["storm", "lane", "connector", "since", "liftedAt", "reason"];
-    let rows = rows(&answer["storms"], &named);
-    if rows.is_empty() {
+pub(super) fn storms(answer: &StormList) -> String {
+    if answer.storms.is_empty() {
         return "no storms".to_owned();
     }
+    let header = ["storm", "lane", "connector", "since", "lifted", "reason"];
+    let rows: Vec<Vec<String>> = answer
+        .storms
+        .iter()
+        .map(|it| {
+            row(&[
+                &it.storm,
+                &it.lane,
+                &it.connector,
+                &it.since,
+                &it.lifted_at,
+                &it.reason,
+            ])
+        })
+        .collect();
     table(&header, &rows)
 }

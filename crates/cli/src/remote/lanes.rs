@@ -1,14 +1,14 @@
 //! `tollgate lanes …`.
 
 use clap::{Args, Subcommand, ValueEnum};
-use http::Method;
 use serde_json::{Map, Value, json};
+use tollgate_client::contract::ReplanRequest;
+use tollgate_client::{Client, quoted};
 
 use super::Shown;
 use super::accounts::Day;
-use super::client::{Client, quoted};
 use super::lane_views as views;
-use super::table::{history, query};
+use super::table::history;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -147,7 +147,7 @@ pub(crate) struct Adjusted {
 }
 
 impl Adjusted {
-    fn asked(self) -> LaneCall {
+    fn body(self) -> Map<String, Value> {
         let mut body = self.change.fields();
         match self.digest {
             None => drop(body.insert("dryRun".into(), json!(true))),
@@ -157,7 +157,7 @@ impl Adjusted {
                 body.insert("confirm".into(), json!(self.confirm));
             }
         }
-        LaneCall::Post(of(&self.name, "adjust"), body.into(), views::adjusted)
+        body
     }
 }
 
@@ -188,6 +188,7 @@ enum Spread {
     Jitter,
 }
 
+/// As a person typed it: the service judges the numbers.
 impl Change {
     fn fields(&self) -> Map<String, Value> {
         let spread = self.spread.map(|spread| match spread {
@@ -215,119 +216,128 @@ fn calendar(name: &str) -> Value {
     }
 }
 
-/// What to ask the service, and how to show its answer.
-enum LaneCall {
-    Get(String, View),
-    Post(String, Value, View),
-    /// Shown as it comes.
-    Text(String),
-}
-
-type View = fn(&Value) -> String;
-
+/// Times and numbers are sent as a person typed them: the service says what is wrong with them.
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
-    match command.asked(shown.json) {
-        LaneCall::Get(path, view) => shown.show(&client.get(&path).await?, view),
-        LaneCall::Post(path, body, view) => {
-            shown.show(&client.send(Method::POST, &path, &body).await?, view);
+    let lanes = client.lanes();
+    match command {
+        Command::List => shown.show(&lanes.list().await?, |all| views::list(all)),
+        Command::Storms { limit } => shown.show(&lanes.storms(limit).await?, views::storms),
+        Command::Replan {
+            name,
+            reason,
+            preview,
+        } => {
+            let reason = reason.unwrap_or_default();
+            let request = ReplanRequest { reason, preview };
+            shown.show(&lanes.replan(&name, &request).await?, views::replan);
         }
-        LaneCall::Text(path) => Shown::print(&client.get_text(&path).await?),
+        Command::Reconcile { name } => {
+            shown.show(&lanes.reconcile(&name).await?, views::recounted);
+        }
+        Command::History { name } => {
+            shown.show(&lanes.history(&name).await?, |all| history(all));
+        }
+        Command::Windows { name, limit, svg } => windows(client, shown, &name, limit, svg).await?,
+        Command::Certificate { name, day, svg } => {
+            certificate(client, shown, &name, day, svg).await?;
+        }
+        Command::Set {
+            name,
+            change,
+            reason,
+            confirm,
+        } => {
+            let body = set(&name, &change, &reason, confirm);
+            let lane = client.post("/admin/rate-limit/config", &body).await?;
+            shown.show(&lane, views::lane);
+        }
+        Command::Pause {
+            name,
+            reason,
+            from,
+            until,
+        } => {
+            let body = json!({"reason": reason, "from": from, "until": until});
+            let lane = client.post(&path(&name, "pause"), &body).await?;
+            shown.show(&lane, views::lane);
+        }
+        Command::Resume { name, reason, at } => {
+            let body = json!({"reason": reason, "at": at});
+            let lane = client.post(&path(&name, "resume"), &body).await?;
+            shown.show(&lane, views::lane);
+        }
+        Command::Adjust(adjusted) => {
+            let path = path(&adjusted.name, "adjust");
+            shown.show(
+                &client.post(&path, &adjusted.body()).await?,
+                views::adjusted,
+            );
+        }
+        Command::Forecast(imagined) => {
+            let path = "/admin/rate-limit/forecast";
+            shown.show(&client.post(path, &imagined.body()).await?, views::forecast);
+        }
     }
     Ok(())
 }
 
-impl Command {
-    fn asked(self, json: bool) -> LaneCall {
-        match self {
-            Self::List => LaneCall::Get("/admin/rate-limit/config".into(), views::list),
-            Self::Set {
-                name,
-                change,
-                reason,
-                confirm,
-            } => set(&name, &change, &reason, confirm),
-            Self::Pause {
-                name,
-                reason,
-                from,
-                until,
-            } => {
-                let body = json!({"reason": reason, "from": from, "until": until});
-                LaneCall::Post(of(&name, "pause"), body, views::lane)
-            }
-            Self::Resume { name, reason, at } => {
-                let body = json!({"reason": reason, "at": at});
-                LaneCall::Post(of(&name, "resume"), body, views::lane)
-            }
-            Self::Storms { limit } => {
-                let query = query(&[("limit", limit.map(|limit| limit.to_string()))]);
-                LaneCall::Get(format!("/admin/storms{query}"), views::storms)
-            }
-            Self::Replan {
-                name,
-                reason,
-                preview,
-            } => {
-                let body = json!({"reason": reason.unwrap_or_default(), "preview": preview});
-                LaneCall::Post(of(&name, "replan"), body, views::replan_effect)
-            }
-            Self::Adjust(adjusted) => adjusted.asked(),
-            Self::Forecast(imagined) => imagined.asked(),
-            Self::Windows { name, limit, svg } => {
-                let query = format!("?configName={}&limit={limit}", quoted(&name));
-                picture(
-                    format!("/admin/rate-limit/windows{query}"),
-                    svg,
-                    views::windows,
-                )
-            }
-            Self::Certificate { name, day, svg } => {
-                let query = format!("{}&lane={}", day.query(), quoted(&name));
-                let path = format!("/admin/rate-limit/certificate{query}");
-                if svg || json {
-                    picture(path, svg, |_| String::new())
-                } else {
-                    LaneCall::Text(format!("{path}&format=text"))
-                }
-            }
-            Self::Reconcile { name } => {
-                LaneCall::Post(of(&name, "reconcile"), json!({}), views::recounted)
-            }
-            Self::History { name } => LaneCall::Get(of(&name, "history"), history),
-        }
-    }
-}
-
-fn of(lane: &str, what: &str) -> String {
-    format!("/admin/lanes/{}/{what}", quoted(lane))
-}
-
-fn picture(path: String, svg: bool, view: View) -> LaneCall {
+async fn windows(
+    client: &Client,
+    shown: &Shown,
+    lane: &str,
+    limit: u32,
+    svg: bool,
+) -> anyhow::Result<()> {
+    let (lanes, limit) = (client.lanes(), Some(limit));
     if svg {
-        LaneCall::Text(format!("{path}&format=svg"))
+        Shown::print(&lanes.windows_svg(lane, limit).await?);
     } else {
-        LaneCall::Get(path, view)
+        let windows = lanes.windows(lane, limit).await?;
+        shown.show(&windows, |all| views::windows(all));
     }
+    Ok(())
 }
 
-fn set(name: &str, change: &Change, reason: &str, confirm: bool) -> LaneCall {
+async fn certificate(
+    client: &Client,
+    shown: &Shown,
+    lane: &str,
+    day: Day,
+    svg: bool,
+) -> anyhow::Result<()> {
+    let (lanes, day) = (client.lanes(), day.into());
+    if svg {
+        Shown::print(&lanes.certificate_svg(lane, &day).await?);
+    } else if shown.json {
+        let certificate = lanes.certificate(lane, &day).await?;
+        shown.show(&certificate, |_| String::new());
+    } else {
+        Shown::print(&lanes.certificate_text(lane, &day).await?);
+    }
+    Ok(())
+}
+
+fn set(name: &str, change: &Change, reason: &str, confirm: bool) -> Map<String, Value> {
     let mut body = change.fields();
     body.insert("configName".into(), json!(name));
     body.insert("reason".into(), json!(reason));
     body.insert("confirm".into(), json!(confirm));
-    LaneCall::Post("/admin/rate-limit/config".into(), body.into(), views::lane)
+    body
+}
+
+fn path(lane: &str, what: &str) -> String {
+    format!("/admin/lanes/{}/{what}", quoted(lane))
 }
 
 impl Imagined {
-    fn asked(self) -> LaneCall {
+    fn body(self) -> Value {
         let mut change = self.change.fields();
         if let Some(until) = self.pause_until {
             change.insert("pauseUntil".into(), json!(until));
         }
-        let body = json!({
+        json!({
             "configName": self.name, "count": self.count, "executeAt": self.at,
             "deadline": self.deadline, "change": change,
-        });
-        LaneCall::Post("/admin/rate-limit/forecast".into(), body, views::forecast)
+        })
     }
 }

@@ -2,32 +2,34 @@
 
 mod accounts;
 mod archive;
+mod archive_views;
 mod audit;
 mod calendars;
 mod check_status;
-mod client;
+mod connect;
 mod customers;
 mod dead_letters;
 mod erase;
 mod events;
 mod feeds;
-mod file_body;
 mod held;
 mod import;
 mod in_doubt;
 mod invoice_import;
+mod invoice_views;
 mod invoices;
 mod jobs;
 mod lane_views;
 mod lanes;
 mod nodes;
+mod payment_views;
 mod payments;
 mod progress;
 mod rules;
 mod schedules;
+mod sentence;
 mod status;
 mod table;
-mod tls;
 mod types;
 
 use std::io::Write;
@@ -36,9 +38,10 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use serde_json::Value;
+use tollgate_client::Answer;
 
-use client::Client;
-pub(crate) use client::quoted;
+pub(crate) use connect::client;
+pub(crate) use sentence::sentence;
 
 /// Where the service is, and how answers are shown.
 #[derive(Debug, clap::Args)]
@@ -172,16 +175,6 @@ pub(crate) enum Command {
     },
 }
 
-/// What a running server answers.
-pub(crate) async fn get(args: &Args, path: &str) -> anyhow::Result<Value> {
-    Client::new(args)?.get(path).await
-}
-
-pub(crate) async fn post(args: &Args, path: &str, body: &Value) -> anyhow::Result<Value> {
-    let client = Client::new(args)?;
-    client.send(http::Method::POST, path, body).await
-}
-
 /// Commands about one kind of thing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Group<C: Subcommand> {
@@ -197,11 +190,22 @@ struct Shown {
 }
 
 impl Shown {
-    fn show(&self, answer: &Value, text: impl FnOnce(&Value) -> String) {
+    fn show<T>(&self, answer: &Answer<T>, text: impl FnOnce(&T) -> String) {
+        if self.json {
+            // As it came: the type may know less than the service says.
+            let answer: Value = serde_json::from_str(answer.raw()).unwrap_or_default();
+            self.show_json(&answer, String::new);
+        } else {
+            Self::print(&text(answer));
+        }
+    }
+
+    /// For what a command has put together itself.
+    fn show_json(&self, answer: &Value, text: impl FnOnce() -> String) {
         if self.json {
             Self::print(&serde_json::to_string_pretty(answer).unwrap_or_default());
         } else {
-            Self::print(&text(answer));
+            Self::print(&text());
         }
     }
 
@@ -218,64 +222,64 @@ impl Shown {
 pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Customers(Group { args, command }) => {
-            customers::run(&Client::new(&args)?, &args.shown(), command).await?;
+            customers::run(&client(&args)?, &args.shown(), command).await?;
         }
         Command::Invoices(Group { args, command }) => {
-            return invoices::run(&Client::new(&args)?, &args.shown(), command).await;
+            return invoices::run(&client(&args)?, &args.shown(), command).await;
         }
         Command::Schedules(Group { args, command }) => {
-            schedules::run(&Client::new(&args)?, &args.shown(), command).await?;
+            schedules::run(&client(&args)?, &args.shown(), command).await?;
         }
         Command::Lanes(Group { args, command }) => {
-            lanes::run(&Client::new(&args)?, &args.shown(), command).await?;
+            lanes::run(&client(&args)?, &args.shown(), command).await?;
         }
         Command::Calendars(Group { args, command }) => {
-            calendars::run(&Client::new(&args)?, &args.shown(), command).await?;
+            calendars::run(&client(&args)?, &args.shown(), command).await?;
         }
         Command::Status { args } => {
-            return status::status(&Client::new(&args)?, &args.shown()).await;
+            return status::status(&client(&args)?, &args.shown()).await;
         }
         Command::Seen { args, seen } => {
-            status::seen(&Client::new(&args)?, &args.shown(), seen).await?;
+            status::seen(&client(&args)?, &args.shown(), seen).await?;
         }
         Command::Held(Group { args, command }) => {
-            held::run(&Client::new(&args)?, &args.shown(), command).await?;
+            held::run(&client(&args)?, &args.shown(), command).await?;
         }
         Command::InDoubt(Group { args, command }) => {
-            in_doubt::run(&Client::new(&args)?, &args.shown(), command).await?;
+            in_doubt::run(&client(&args)?, &args.shown(), command).await?;
         }
         Command::Rules(Group { args, command }) => {
-            rules::run(&Client::new(&args)?, &args.shown(), command).await?;
+            rules::run(&client(&args)?, &args.shown(), command).await?;
         }
         Command::Payments(Group { args, command }) => {
-            payments::run(&Client::new(&args)?, &args.shown(), command).await?;
+            payments::run(&client(&args)?, &args.shown(), command).await?;
         }
         Command::Types(Group { args, command }) => {
-            types::run(&Client::new(&args)?, &args.shown(), command).await?;
+            types::run(&client(&args)?, &args.shown(), command).await?;
         }
         Command::Events(Group { args, command }) => {
-            events::run(&Client::new(&args)?, &args.shown(), command).await?;
+            events::run(&client(&args)?, &args.shown(), command).await?;
         }
         Command::Feeds(Group { args, command }) => {
-            feeds::run(&Client::new(&args)?, &args.shown(), command).await?;
+            feeds::run(&client(&args)?, &args.shown(), command).await?;
         }
         Command::Nodes(Group { args, command }) => {
-            nodes::run(&Client::new(&args)?, &args.shown(), command).await?;
+            nodes::run(&client(&args)?, &args.shown(), command).await?;
         }
         Command::DeadLetters(Group { args, command }) => {
-            dead_letters::run(&Client::new(&args)?, &args.shown(), command).await?;
+            dead_letters::run(&client(&args)?, &args.shown(), command).await?;
         }
         Command::Jobs(Group { args, command }) => {
-            jobs::run(&Client::new(&args)?, &args.shown(), command).await?;
+            jobs::run(&client(&args)?, &args.shown(), command).await?;
         }
         Command::Erase { args, wish } => {
-            erase::run(&Client::new(&args)?, &args.shown(), wish).await?;
+            erase::run(&client(&args)?, &args.shown(), wish).await?;
         }
         Command::Archive(Group { args, command }) => {
-            archive::run(&Client::new(&args)?, &args.shown(), command).await?;
+            archive::run(&client(&args)?, &args.shown(), command).await?;
         }
         Command::Audit { args, asked } => {
-            audit::run(&Client::new(&args)?, &args.shown(), asked).await?;
+            audit::run(&client(&args)?, &args.shown(), asked).await?;
         }
         Command::Import { args, file } => {
             return Ok(import::run(&args, &file).await);
@@ -284,7 +288,7 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
             return Ok(check_status::run(&args, &asked).await);
         }
         Command::Totals { args, day } => {
-            accounts::totals(&Client::new(&args)?, &args.shown(), &day).await?;
+            accounts::totals(&client(&args)?, &args.shown(), day).await?;
         }
     }
     Ok(ExitCode::SUCCESS)

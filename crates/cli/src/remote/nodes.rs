@@ -1,11 +1,11 @@
 //! `tollgate nodes …`.
 
 use clap::Subcommand;
-use serde_json::Value;
+use tollgate_client::Client;
+use tollgate_client::contract::Nodes;
 
 use super::Shown;
-use super::client::Client;
-use super::table::{rows, table};
+use super::table::{row, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -15,20 +15,26 @@ pub(crate) enum Command {
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
     match command {
-        Command::List => shown.show(&client.get("/admin/nodes").await?, list),
+        Command::List => shown.show(&client.nodes().list().await?, list),
     }
     Ok(())
 }
 
-fn list(answer: &Value) -> String {
-    let fields = [
-        "name",
-        "address",
-        "version",
-        "role",
-        "lastSeenSecs",
-        "cannotLead",
-    ];
+fn list(answer: &Nodes) -> String {
     let header = ["NAME", "ADDRESS", "VERSION", "ROLE", "SEEN", "CANNOT LEAD"];
-    table(&header, &rows(&answer["nodes"], &fields))
+    let rows: Vec<Vec<String>> = answer
+        .nodes
+        .iter()
+        .map(|it| {
+            row(&[
+                &it.name,
+                &it.address,
+                &it.version,
+                &it.role,
+                &it.last_seen_secs,
+                &it.cannot_lead,
+            ])
+        })
+        .collect();
+    table(&header, &rows)
 }

@@ -4,9 +4,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use indicatif::ProgressBar;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use tollgate_client::{Answer, Client};
 
-use super::client::Client;
+use super::sentence;
 use crate::talk::say;
 
 /// How often to ask how far it is.
@@ -34,15 +35,15 @@ pub(super) struct Awaited<'a> {
 }
 
 /// Asks until it has ended, which is when an answer tells no progress; that answer.
-pub(super) async fn wait(
+pub(super) async fn wait<T: DeserializeOwned>(
     client: &Client,
     awaited: Awaited<'_>,
-    progress: impl Fn(&Value) -> Option<Progress>,
-) -> anyhow::Result<Value> {
+    progress: impl Fn(&T) -> Option<Progress>,
+) -> anyhow::Result<Answer<T>> {
     let Awaited { name, path, bar } = awaited;
     let (mut asked, mut unanswered) = (0_u32, 0);
     loop {
-        match client.get(path).await {
+        match client.get::<T>(path).await {
             Ok(answer) => {
                 let Some(progress) = progress(&answer) else {
                     bar.finish_and_clear();
@@ -59,7 +60,7 @@ pub(super) async fn wait(
             Err(_) if unanswered < MAX_UNANSWERED => unanswered += 1,
             Err(error) => {
                 let later = format!("{name} continues in the background; see GET {path}");
-                return Err(error.context(later));
+                return Err(anyhow::Error::new(error).context(later));
             }
         }
         tokio::time::sleep(PACE).await;
@@ -72,7 +73,7 @@ pub(super) fn exit(all_well: anyhow::Result<bool>) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            say(&format!("tollgate: {error:#}"));
+            say(&format!("tollgate: {}", sentence(&error)));
             ExitCode::from(2)
         }
     }

@@ -4,13 +4,16 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Subcommand;
-use http::Method;
 use serde_json::{Value, json};
+use tollgate_client::Client;
+use tollgate_client::contract::{
+    Route, Rule, RulesEffect, RulesInForce, RulesReload, RulesReloaded, RulesTried, RulesVersion,
+    TriedPayment,
+};
 use tollgate_domains::json;
 
 use super::Shown;
-use super::client::Client;
-use super::table::{cell, rows, table};
+use super::table::{cell, row, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -40,30 +43,25 @@ pub(crate) enum Command {
 }
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
+    let rules = client.rules();
     match command {
-        Command::Show => {
-            let answer = client.get("/admin/rules").await?;
-            shown.show(&answer, summary);
-        }
+        Command::Show => shown.show(&rules.get().await?, summary),
         Command::Reload { reason, confirm } => {
-            let body = json!({"reason": reason, "confirm": confirm});
-            let path = "/admin/rules/reload";
-            let answer = client.send(Method::POST, path, &body).await?;
-            shown.show(&answer, reloaded);
+            let request = RulesReload { reason, confirm };
+            shown.show(&rules.reload(&request).await?, reloaded);
         }
         Command::Try {
             file,
             payments,
             waiting,
         } => {
+            // As the files say it: the service judges it.
             let mut body = serde_json::to_value(tollgate_server::read_rules(&file)?)?;
             match payments {
                 Some(payments) => body["payments"] = read_json(&payments)?,
                 None => body["waiting"] = json!(waiting),
             }
-            let path = "/admin/rules/dry-run";
-            let answer = client.send(Method::POST, path, &body).await?;
-            shown.show(&answer, tried);
+            shown.show(&rules.try_out(&body).await?, tried);
         }
     }
     Ok(())
@@ -75,10 +73,10 @@ fn read_json(file: &std::path::Path) -> anyhow::Result<Value> {
     json::read(text.as_bytes()).with_context(|| file.display().to_string())
 }
 
-fn summary(answer: &Value) -> String {
-    let rules = answer["rules"].as_array().into_iter().flatten();
+fn summary(answer: &RulesInForce) -> String {
+    let rules = answer.rules.iter();
     let rules: Vec<Vec<String>> = rules
-        .map(|rule| vec![cell(&rule["name"]), what(rule), cell(&rule["message"])])
+        .map(|rule| row(&[&rule.name, &what(rule), &rule.message]))
         .collect();
     let conditions = [
         "gateway",
@@ -88,10 +86,11 @@ fn summary(answer: &Value) -> String {
         "debtorPrefix",
         "creditorPrefix",
     ];
+    let routes: Vec<Vec<String>> = answer.routes.iter().map(route).collect();
     let versions = ["version", "since", "actor", "reason", "rules", "routes"];
-    let (routes, history) = (&answer["routes"], &answer["history"]);
+    let history: Vec<Vec<String>> = answer.history.iter().map(version).collect();
     [
-        format!("Version {}\n", answer["version"]),
+        format!("Version {}\n", answer.version),
         listed(
             "Rules",
             "No rules: every valid payment is accepted.",
@@ -102,16 +101,33 @@ fn summary(answer: &Value) -> String {
             "Routes",
             "No routes: a payment without a gateway uses the default gateway.",
             &conditions,
-            &rows(routes, &conditions),
+            &routes,
         ),
-        listed(
-            "History",
-            "No earlier versions.",
-            &versions,
-            &rows(history, &versions),
-        ),
+        listed("History", "No earlier versions.", &versions, &history),
     ]
     .join("\n")
+}
+
+fn route(route: &Route) -> Vec<String> {
+    row(&[
+        &route.gateway,
+        &route.currency,
+        &route.min_amount,
+        &route.max_amount,
+        &route.debtor_prefix,
+        &route.creditor_prefix,
+    ])
+}
+
+fn version(it: &RulesVersion) -> Vec<String> {
+    row(&[
+        &it.version,
+        &it.since,
+        &it.actor,
+        &it.reason,
+        &it.rules,
+        &it.routes,
+    ])
 }
 
 /// A table under its title, or a sentence where it would be empty.
@@ -122,26 +138,27 @@ fn listed(title: &str, none: &str, header: &[&str], rows: &[Vec<String>]) -> Str
     format!("{title}\n{}", table(header, rows))
 }
 
-fn what(rule: &Value) -> String {
-    if let Some(expression) = rule["require"].as_str() {
-        return expression.to_owned();
+fn what(rule: &Rule) -> String {
+    if let Some(expression) = &rule.require {
+        return expression.clone();
     }
-    if let Some(secs) = rule["duplicateWithinSecs"].as_u64() {
+    if let Some(secs) = rule.duplicate_within_secs {
         return format!("no duplicate within {secs} s");
     }
-    let (total, currency) = (cell(&rule["dailyTotal"]), cell(&rule["currency"]));
-    let zone = rule["zone"].as_str().unwrap_or("UTC");
+    let (total, currency) = (cell(&rule.daily_total), cell(&rule.currency));
+    let zone = rule.zone.as_deref().unwrap_or("UTC");
     format!("at most {total} {currency} a day ({zone})")
 }
 
-fn reloaded(answer: &Value) -> String {
-    let (version, rules, routes) = (&answer["version"], &answer["rules"], &answer["routes"]);
-    let checks = match answer["checksChanged"].as_bool() {
-        Some(true) => format!("\n{} invoice checks are in force", answer["checks"]),
-        _ => String::new(),
+fn reloaded(answer: &RulesReloaded) -> String {
+    let (version, rules, routes) = (answer.version, answer.rules, answer.routes);
+    let checks = if answer.checks_changed {
+        format!("\n{} invoice checks are in force", answer.checks)
+    } else {
+        String::new()
     };
-    if answer["changed"] == true {
-        let stops = stops(&answer["wouldStop"]);
+    if answer.changed {
+        let stops = stops(&answer.would_stop);
         return format!(
             "version {version} is in force: {rules} rules, {routes} routes\n{stops}{checks}"
         );
@@ -150,12 +167,12 @@ fn reloaded(answer: &Value) -> String {
 }
 
 /// What rules do to the payments that wait.
-fn stops(effect: &Value) -> String {
-    let (held, rejected) = (&effect["held"], &effect["rejected"]);
-    if *held == 0 && *rejected == 0 {
+fn stops(effect: &RulesEffect) -> String {
+    let (held, rejected) = (effect.held, effect.rejected);
+    if held == 0 && rejected == 0 {
         return "none of the waiting payments will be stopped".to_owned();
     }
-    let rules = effect["byRule"].as_object().into_iter().flatten();
+    let rules = effect.by_rule.iter();
     let rules: Vec<String> = rules
         .map(|(rule, count)| format!("{rule} {count}"))
         .collect();
@@ -163,32 +180,39 @@ fn stops(effect: &Value) -> String {
     format!("of the waiting payments {held} will be held and {rejected} rejected ({rules})")
 }
 
-fn tried(answer: &Value) -> String {
-    let (count, accepted) = (&answer["payments"], &answer["accepted"]);
+fn tried(answer: &RulesTried) -> String {
     let head = format!(
-        "{count} payments: {accepted} accepted, {} refused, {} invalid\n{}\n",
-        answer["refused"],
-        answer["invalid"],
-        stops(&answer["wouldStop"])
+        "{} payments: {} accepted, {} refused, {} invalid\n{}\n",
+        answer.payments,
+        answer.accepted,
+        answer.refused,
+        answer.invalid,
+        stops(&answer.would_stop)
     );
-    let counts = answer["refusedByRule"].as_object().into_iter().flatten();
-    let counts: Vec<Vec<String>> = counts
-        .map(|(rule, count)| vec![rule.clone(), count.to_string()])
-        .collect();
-    let results = ["paymentId", "verdict", "gateway", "lane", "rule", "message"];
-    let others = answer["results"].as_array().into_iter().flatten();
-    let others: Value = others
-        .filter(|one| one["verdict"] != "ACCEPTED")
-        .cloned()
-        .collect();
-    let others = rows(&others, &results);
+    let others = answer.results.iter();
+    let others = others.filter(|one| one.verdict != "ACCEPTED");
+    let others: Vec<Vec<String>> = others.map(trial).collect();
     if others.is_empty() {
         return head;
     }
     let mut parts = vec![head];
-    if !counts.is_empty() {
+    if !answer.refused_by_rule.is_empty() {
+        let counts = answer.refused_by_rule.iter();
+        let counts: Vec<Vec<String>> = counts.map(|(rule, count)| row(&[rule, count])).collect();
         parts.push(table(&["refused by", "payments"], &counts));
     }
+    let results = ["paymentId", "verdict", "gateway", "lane", "rule", "message"];
     parts.push(format!("Not accepted\n{}", table(&results, &others)));
     parts.join("\n")
+}
+
+fn trial(it: &TriedPayment) -> Vec<String> {
+    row(&[
+        &it.payment_id,
+        &it.verdict,
+        &it.gateway,
+        &it.lane,
+        &it.rule,
+        &it.message,
+    ])
 }

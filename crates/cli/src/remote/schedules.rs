@@ -1,12 +1,12 @@
 //! `tollgate schedules …`: when invoices are charged.
 
 use clap::Subcommand;
-use http::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
+use tollgate_client::contract::{self, ScheduleChange, ScheduleInForce};
+use tollgate_client::{Client, ScheduleOf};
 
 use super::Shown;
-use super::client::{Client, quoted};
-use super::table::{cell, fields};
+use super::table::facts;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -56,11 +56,11 @@ pub(crate) struct Whose {
 }
 
 impl Whose {
-    fn path(&self) -> String {
+    fn of(&self) -> ScheduleOf<'_> {
         match (&self.customer, &self.invoice) {
-            (Some(id), _) => format!("/billing/schedules/customer/{}", quoted(id)),
-            (None, Some(id)) => format!("/billing/schedules/invoice/{}", quoted(id)),
-            (None, None) => "/billing/schedules/global".to_owned(),
+            (Some(id), _) => ScheduleOf::Customer(id),
+            (None, Some(id)) => ScheduleOf::Invoice(id),
+            (None, None) => ScheduleOf::Global,
         }
     }
 }
@@ -77,36 +77,38 @@ pub(crate) struct Schedule {
     calendar: Option<String>,
 }
 
-impl Schedule {
-    fn body(self) -> Value {
-        json!({"cron": self.cron, "timeZone": self.time_zone, "calendar": self.calendar})
-    }
-}
-
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
+    let schedules = client.schedules();
     let answer = match command {
-        Command::Show { whose } => client.get(&whose.path()).await?,
+        Command::Show { whose } => schedules.get(whose.of()).await?,
         Command::Preview { schedule } => {
-            let path = "/billing/schedules/preview";
-            client.send(Method::POST, path, &schedule.body()).await?
+            let schedule = contract::Schedule {
+                cron: schedule.cron,
+                time_zone: schedule.time_zone,
+                calendar: schedule.calendar,
+            };
+            schedules.preview(&schedule).await?
         }
         Command::Put {
             whose,
             schedule,
             reason,
         } => {
-            let mut body = schedule.body();
-            body["reason"] = json!(reason);
-            client.send(Method::PUT, &whose.path(), &body).await?
+            let change = ScheduleChange {
+                cron: schedule.cron,
+                time_zone: schedule.time_zone,
+                calendar: schedule.calendar,
+                reason: Some(reason),
+            };
+            schedules.put(whose.of(), &change).await?
         }
         Command::Delete {
             whose,
             reason,
             force,
         } => {
-            let path = format!("{}?force={force}&reason={}", whose.path(), quoted(&reason));
-            client.delete(&path).await?;
-            shown.show(&Value::Null, |_| "deleted".to_owned());
+            schedules.delete(whose.of(), &reason, force).await?;
+            shown.show_json(&Value::Null, || "deleted".to_owned());
             return Ok(());
         }
     };
@@ -114,22 +116,18 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
     Ok(())
 }
 
-fn schedule(answer: &Value) -> String {
-    let named = [
-        ("cron", "cron"),
-        ("time zone", "timeZone"),
-        ("calendar", "calendar"),
-        ("version", "version"),
-    ];
-    let next = answer["nextOccurrences"].as_array().into_iter().flatten();
-    let next: Vec<String> = next.map(|time| format!("  {}", cell(time))).collect();
-    let warning = match answer["warning"].as_str() {
+fn schedule(it: &ScheduleInForce) -> String {
+    let facts = facts(&[
+        ("cron", &it.cron),
+        ("time zone", &it.time_zone),
+        ("calendar", &it.calendar),
+        ("version", &it.version),
+    ]);
+    let next = it.next_occurrences.iter();
+    let next: Vec<String> = next.map(|time| format!("  {time}")).collect();
+    let warning = match &it.warning {
         Some(warning) => format!("\nwarning: {warning}"),
         None => String::new(),
     };
-    format!(
-        "{}\nNext\n{}{warning}",
-        fields(answer, &named),
-        next.join("\n")
-    )
+    format!("{facts}\nNext\n{}{warning}", next.join("\n"))
 }

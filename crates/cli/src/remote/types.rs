@@ -1,12 +1,12 @@
 //! `tollgate types …`: how items are dispatched.
 
 use clap::{Args, Subcommand};
-use http::Method;
 use serde_json::{Map, Value, json};
+use tollgate_client::contract::ItemType;
+use tollgate_client::{Client, quoted};
 
 use super::Shown;
-use super::client::{Client, quoted};
-use super::table::{fields, history, rows, table};
+use super::table::{facts, history, row, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -119,9 +119,10 @@ impl Change {
 }
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
+    let types = client.item_types();
     match command {
-        Command::List => shown.show(&client.get("/admin/item-types").await?, list),
-        Command::Show { name } => shown.show(&client.get(&path(&name)).await?, item_type),
+        Command::List => shown.show(&types.list().await?, |all| list(all)),
+        Command::Show { name } => shown.show(&types.get(&name).await?, item_type),
         Command::Set {
             name,
             change,
@@ -130,8 +131,7 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
         Command::Enable { name, reason } => switch(client, shown, &name, true, reason).await?,
         Command::Disable { name, reason } => switch(client, shown, &name, false, reason).await?,
         Command::History { name } => {
-            let path = format!("{}/history", path(&name));
-            shown.show(&client.get(&path).await?, history);
+            shown.show(&types.history(&name).await?, |all| history(all));
         }
     }
     Ok(())
@@ -148,6 +148,7 @@ async fn switch(
     put(client, shown, name, body, reason).await
 }
 
+/// As a person typed it: the service judges the numbers.
 async fn put(
     client: &Client,
     shown: &Shown,
@@ -156,49 +157,49 @@ async fn put(
     reason: String,
 ) -> anyhow::Result<()> {
     body.insert("reason".to_owned(), reason.into());
-    let answer = client.send(Method::PUT, &path(name), &body.into()).await?;
-    shown.show(&answer, item_type);
+    let path = format!("/admin/item-types/{}", quoted(name));
+    shown.show(&client.put(&path, &body).await?, item_type);
     Ok(())
 }
 
-fn path(name: &str) -> String {
-    format!("/admin/item-types/{}", quoted(name))
-}
-
-fn list(answer: &Value) -> String {
+fn list(types: &[ItemType]) -> String {
     let header = [
         "type", "enabled", "batch", "every s", "version", "since", "by", "because",
     ];
-    let named = [
-        "itemType",
-        "enabled",
-        "batchSize",
-        "dispatchIntervalSecs",
-        "version",
-        "since",
-        "actor",
-        "reason",
-    ];
-    table(&header, &rows(answer, &named))
+    let rows: Vec<Vec<String>> = types
+        .iter()
+        .map(|it| {
+            row(&[
+                &it.item_type,
+                &it.enabled,
+                &it.batch_size,
+                &it.dispatch_interval_secs,
+                &it.version,
+                &it.since,
+                &it.actor,
+                &it.reason,
+            ])
+        })
+        .collect();
+    table(&header, &rows)
 }
 
-fn item_type(answer: &Value) -> String {
-    let named = [
-        ("type", "itemType"),
-        ("enabled", "enabled"),
-        ("batch size", "batchSize"),
-        ("items per flow", "itemsPerFlow"),
-        ("dispatch interval, s", "dispatchIntervalSecs"),
-        ("jitter window, ms", "jitterWindowMs"),
-        ("pre-start buffer, min", "preStartBufferMins"),
-        ("most dispatch retries", "maxDispatchRetries"),
-        ("stale claim threshold, min", "staleClaimThresholdMins"),
-        ("flow", "execWorkflowType"),
-        ("task queue", "execTaskQueue"),
-        ("version", "version"),
-        ("since", "since"),
-        ("by", "actor"),
-        ("because", "reason"),
-    ];
-    fields(answer, &named)
+fn item_type(it: &ItemType) -> String {
+    facts(&[
+        ("type", &it.item_type),
+        ("enabled", &it.enabled),
+        ("batch size", &it.batch_size),
+        ("items per flow", &it.items_per_flow),
+        ("dispatch interval, s", &it.dispatch_interval_secs),
+        ("jitter window, ms", &it.jitter_window_ms),
+        ("pre-start buffer, min", &it.pre_start_buffer_mins),
+        ("most dispatch retries", &it.max_dispatch_retries),
+        ("stale claim threshold, min", &it.stale_claim_threshold_mins),
+        ("flow", &it.exec_workflow_type),
+        ("task queue", &it.exec_task_queue),
+        ("version", &it.version),
+        ("since", &it.since),
+        ("by", &it.actor),
+        ("because", &it.reason),
+    ])
 }

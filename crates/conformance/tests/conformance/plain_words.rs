@@ -39,8 +39,9 @@ const FOLDERS: [(&str, &str); 4] = [
     ("crates/console/templates", ".html"),
 ];
 /// Where sentences of the program are written: errors, answers, pages, commands.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 13] = [
     "crates/cli/src",
+    "crates/client/src",
     "crates/console/src",
     "crates/contract/src",
     "crates/server/src",

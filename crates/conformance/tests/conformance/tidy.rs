@@ -14,6 +14,8 @@ const USES: &[(&str, &[&str])] = &[
     ("contract", &[]),
     // Pages know the API's contract and nothing else (decision 0023).
     ("console", &["contract"]),
+    // A program that calls the API compiles nothing of the service (decision 0068).
+    ("client", &["contract"]),
     ("dispatch", &["core"]),
     ("expression", &["core"]),
     ("domains", &["core", "dispatch", "expression"]),
@@ -37,7 +39,10 @@ const USES: &[(&str, &[&str])] = &[
             "feeds",
         ],
     ),
-    ("cli", &["core", "contract", "domains", "server", "sandbox"]),
+    (
+        "cli",
+        &["core", "contract", "client", "domains", "server", "sandbox"],
+    ),
     ("sandbox", &[]),
     ("conformance", &["core"]),
 ];
@@ -152,15 +157,19 @@ fn crates_depend_only_in_the_direction_of_the_table() {
 
 /// `missing_docs` checks every public item, once the crate asks for it.
 #[test]
-fn every_public_item_of_the_contract_is_documented() {
-    let lib = fs::read_to_string(root().join("crates/contract/src/lib.rs")).unwrap();
-    assert!(lib.contains("\n#![deny(missing_docs)]\n"));
-    for (name, text) in files(".rs") {
-        let allows = text.contains("allow(missing_docs)") || text.contains("expect(missing_docs");
-        assert!(
-            !name.starts_with("crates/contract/") || !allows,
-            "{name} leaves something undocumented"
-        );
+fn every_public_item_of_the_contract_and_of_the_client_is_documented() {
+    for documented in ["crates/contract/", "crates/client/"] {
+        let lib = root().join(documented).join("src/lib.rs");
+        let lib = fs::read_to_string(lib).unwrap();
+        assert!(lib.contains("\n#![deny(missing_docs)]\n"), "{documented}");
+        for (name, text) in files(".rs") {
+            let allows =
+                text.contains("allow(missing_docs)") || text.contains("expect(missing_docs");
+            assert!(
+                !name.starts_with(documented) || !allows,
+                "{name} leaves something undocumented"
+            );
+        }
     }
 }
 

@@ -8,12 +8,12 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tollgate_contract as contract;
 use tollgate_core::archive::{ArchiveDay, DayStep, DaySum, DayTrouble, DayView};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::Author;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -165,43 +165,19 @@ async fn show(
     app.day_shown(&type_days(&of, query)?).await
 }
 
-/// A file that was read whole, and is what it should be.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = VerifiedExport)]
-struct VerifiedResponse {
-    #[schema(value_type = String, example = "PAYMENT")]
-    item_type: ItemType,
-    #[schema(example = "PAYMENT-2026-10-16-3f9a1c0e5b7d.ndjson.gz")]
-    file: String,
-    sha256: String,
-    lines: u64,
-    /// Whether every line was compared with the database. False if the day is in files only.
-    compared_with_database: bool,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = VerifiedDay)]
-struct VerifiedDayResponse {
-    #[schema(example = "2026-10-16")]
-    day: String,
-    files: Vec<VerifiedResponse>,
-}
-
 /// Reads the exported files of a day whole and compares them with their manifests and with the database.
 ///
 /// 409 (`archive_mismatch`) names the first difference. Changes nothing.
 #[utoipa::path(
     post, path = "/admin/archive/{day}/verify", operation_id = "verifyArchivedDay", tag = "archive",
     params(("day" = String, Path, description = "UTC day.", example = "2026-10-16"), TypeQuery),
-    responses((status = 200, description = "The files are what they should be.", body = VerifiedDayResponse), Changes),
+    responses((status = 200, description = "The files are what they should be.", body = contract::VerifiedDay), Changes),
 )]
 async fn verify(
     State(app): State<App>,
     Path(of): Path<String>,
     Query(query): Query<TypeQuery>,
-) -> Result<Json<VerifiedDayResponse>, ApiError> {
+) -> Result<Json<contract::VerifiedDay>, ApiError> {
     let day = day("day", &of)?.to_string();
     let mut files = vec![];
     for of in app.present(type_days(&of, query)?).await? {
@@ -209,15 +185,15 @@ async fn verify(
         let verified = app.exports.noted(&of, DayStep::Verify, verified).await;
         app.needs_you.forget();
         let verified = verified?;
-        files.push(VerifiedResponse {
-            item_type: of.item_type,
+        files.push(contract::VerifiedExport {
+            item_type: of.item_type.to_string(),
             file: verified.manifest.file,
             sha256: verified.manifest.sha256,
             lines: verified.manifest.lines,
             compared_with_database: verified.with_database,
         });
     }
-    Ok(Json(VerifiedDayResponse { day, files }))
+    Ok(Json(contract::VerifiedDay { day, files }))
 }
 
 /// Exports a day to the folder `retention.export_dir`: one compressed file and one manifest per item type.
@@ -280,21 +256,6 @@ async fn restore(
     app.day_shown(&all).await
 }
 
-/// What one round over all days did.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = ArchiveRound)]
-struct RoundResponse {
-    /// Number of items moved from the hot tables to the archive.
-    moved: u64,
-    /// Number of days exported.
-    exported: u64,
-    /// Number of days dropped from the database.
-    dropped: u64,
-    /// One sentence for each day that could not be exported, verified or dropped.
-    troubles: Vec<String>,
-}
-
 /// Does now what the service does every ten minutes: moves ended items to the archive, exports closed days, and drops from the database days that are
 /// older than `archive_days`.
 ///
@@ -302,19 +263,19 @@ struct RoundResponse {
 #[utoipa::path(
     post, path = "/admin/archive/run", operation_id = "runArchive", tag = "archive",
     request_body = Because,
-    responses((status = 200, description = "What was done.", body = RoundResponse), Changes),
+    responses((status = 200, description = "What was done.", body = contract::ArchiveRound), Changes),
 )]
 async fn run(
     State(app): State<App>,
     caller: Caller,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<RoundResponse>, ApiError> {
+) -> Result<Json<contract::ArchiveRound>, ApiError> {
     let by = because(&caller, &headers, body)?;
     let moved = app.archiver.round(REST).await?;
     let round = app.export_upkeep.round(&by).await?;
     app.acted(caller.name(), "archive run", "all days");
-    Ok(Json(RoundResponse {
+    Ok(Json(contract::ArchiveRound {
         moved,
         exported: round.exported,
         dropped: round.dropped,

@@ -3,11 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use serde::Deserialize;
+use tollgate_contract::{BankAnswer, BankQuestion};
 use tollgate_core::id::{ItemId, check_item_id};
 use tollgate_core::lane_in_force::LaneState;
 use tollgate_domains::payments;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -17,16 +16,7 @@ use crate::api::contract::refusals::Changes;
 use crate::api::request::body::{Body, parse, wrong};
 use crate::api::request::extract::Path;
 use crate::door::auth::Caller;
-use crate::downstreams::asking::{BankAnswer, only_the_id};
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schema(as = BankQuestion)]
-struct AskRequest {
-    /// Id of the payment. It need not be known here.
-    #[schema(min_length = 1, max_length = 128, example = "pay_001")]
-    payment_id: String,
-}
+use crate::downstreams::asking::only_the_id;
 
 /// Asks a bank whether it knows a payment.
 ///
@@ -35,7 +25,7 @@ struct AskRequest {
 #[utoipa::path(
     post, path = "/admin/banks/{bank}/ask", operation_id = "askBank", tag = "lanes",
     params(("bank" = String, Path, description = "Name of a gateway, or `default`.", example = "default")),
-    request_body = AskRequest,
+    request_body = BankQuestion,
     responses(
         (status = 200, description = "The answer, and its meaning.", body = BankAnswer),
         (status = 502, description = "Nothing was asked; the error says why.", body = tollgate_contract::Error),
@@ -49,7 +39,7 @@ async fn ask(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<BankAnswer>, ApiError> {
-    let AskRequest { payment_id: id } = parse(&headers, body)?;
+    let BankQuestion { payment_id: id } = parse(&headers, body)?;
     check_item_id(&id).map_err(|why| wrong("paymentId", why))?;
     let bank = app.asking.bank(&name);
     let bank = bank.map_err(|why| ApiError::not_found(why.to_string()))?;

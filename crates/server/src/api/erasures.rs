@@ -4,20 +4,18 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
+use tollgate_contract as contract;
 use tollgate_core::erasure::{ErasureWish, LeftOut};
 use tollgate_core::id::{ErasureId, Item, ItemId, check_item_id};
-use tollgate_core::ports::{ErasureView, Purged};
-use utoipa::ToSchema;
+use tollgate_core::ports::ErasureView;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
 use super::answer::codes::Code;
 use super::answer::error::ApiError;
+use super::answer::of::Of;
 use super::contract::refusals::{Changes, Finds};
-use super::contract::words;
 use super::in_doubt::of_money;
 use super::request::body::{Body, author, parse, wrong};
 use super::request::extract::Path;
@@ -26,44 +24,30 @@ use crate::erasures::{self, Outside, Preview};
 
 const MOST_CHARS: usize = 200;
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = ErasureRequest)]
-struct ErasureRequest {
-    /// Erase every ended payment to or from this account, and every ended invoice of this customer. Either this or `item`.
-    #[schema(min_length = 1, max_length = 200, example = "DE02120300000000202051")]
-    account: Option<String>,
-    /// Erase one item.
-    item: Option<ItemNamed>,
-    /// Reason, recorded in the audit log. Required to start. It must not contain the account.
-    #[schema(
-        min_length = 1,
-        max_length = 500,
-        example = "request 4711 under article 17"
-    )]
-    reason: Option<String>,
-    /// Only preview it.
-    #[serde(default)]
-    dry_run: bool,
-    /// The `digest` of the preview to start.
-    #[schema(min_length = 64, max_length = 64)]
-    digest: Option<String>,
+/// Whose data are to be erased.
+fn wish(request: &contract::ErasureRequest) -> Result<ErasureWish, ApiError> {
+    match (&request.account, &request.item) {
+        (Some(account), None) => {
+            let chars = account.chars().count();
+            if !(1..=MOST_CHARS).contains(&chars) || account.contains('\0') {
+                let what = format!("must have 1 to {MOST_CHARS} characters");
+                return Err(wrong("account", what));
+            }
+            Ok(ErasureWish::Account(account.clone()))
+        }
+        (None, Some(item)) => {
+            let kind = of_money(&item.item_type);
+            let kind = kind.map_err(|_| wrong("item.type", "must be PAYMENT or INVOICE"))?;
+            check_item_id(&item.id).map_err(|why| wrong("item.id", why))?;
+            Ok(ErasureWish::Item(Item::new(&kind, &ItemId::new(&item.id))))
+        }
+        (Some(_), Some(_)) => Err(wrong("item", "is not allowed together with account")),
+        (None, None) => Err(wrong("account", "is required, or item")),
+    }
 }
 
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = ErasureItem)]
-struct ItemNamed {
-    /// `PAYMENT` or `INVOICE`.
-    #[serde(rename = "type")]
-    #[schema(example = "PAYMENT")]
-    item_type: String,
-    #[schema(example = "pay_001")]
-    id: String,
-}
-
-impl From<&Item> for ItemNamed {
-    fn from(item: &Item) -> Self {
+impl Of<&Item> for contract::ErasureItem {
+    fn of(item: &Item) -> Self {
         Self {
             item_type: item.item_type.to_string(),
             id: item.id.to_string(),
@@ -71,146 +55,52 @@ impl From<&Item> for ItemNamed {
     }
 }
 
-impl ErasureRequest {
-    fn wish(&self) -> Result<ErasureWish, ApiError> {
-        match (&self.account, &self.item) {
-            (Some(account), None) => {
-                let chars = account.chars().count();
-                if !(1..=MOST_CHARS).contains(&chars) || account.contains('\0') {
-                    let what = format!("must have 1 to {MOST_CHARS} characters");
-                    return Err(wrong("account", what));
-                }
-                Ok(ErasureWish::Account(account.clone()))
-            }
-            (None, Some(item)) => {
-                let kind = of_money(&item.item_type);
-                let kind = kind.map_err(|_| wrong("item.type", "must be PAYMENT or INVOICE"))?;
-                check_item_id(&item.id).map_err(|why| wrong("item.id", why))?;
-                Ok(ErasureWish::Item(Item::new(&kind, &ItemId::new(&item.id))))
-            }
-            (Some(_), Some(_)) => Err(wrong("item", "is not allowed together with account")),
-            (None, None) => Err(wrong("account", "is required, or item")),
-        }
-    }
-}
-
-/// What an erasure would do. Confirm it with the same request, `digest` instead of `dryRun`.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = ErasurePreview)]
-struct PreviewResponse {
-    #[schema(schema_with = words::preview_kind)]
-    kind: &'static str,
-    /// Confirms exactly these items.
-    digest: String,
-    /// Number of items to erase in the hot tables. The archive, exported files and texts are searched when it runs.
-    count: u64,
-    /// There are more items than a preview counts (10,000). The erasure has no limit.
-    more: bool,
-    /// Up to 20 of them.
-    first: Vec<ItemNamed>,
-    /// Number of items that are left out because they have not ended.
-    left_out: u64,
-    /// Up to 20 of them.
-    first_left_out: Vec<LeftOutResponse>,
-    /// Places that the erasure does not reach, and what ends the data there.
-    outside: Vec<OutsideResponse>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ErasureLeftOut)]
-struct LeftOutResponse {
-    item: ItemNamed,
-    #[schema(example = "it has not ended: it is SCHEDULED")]
-    reason: String,
-}
-
-impl From<&LeftOut> for LeftOutResponse {
-    fn from(left_out: &LeftOut) -> Self {
+impl Of<&LeftOut> for contract::ErasureLeftOut {
+    fn of(left_out: &LeftOut) -> Self {
         Self {
-            item: (&left_out.item).into(),
+            item: contract::ErasureItem::of(&left_out.item),
             reason: left_out.reason.clone(),
         }
     }
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ErasureOutside)]
-struct OutsideResponse {
-    place: &'static str,
-    /// The command, or the time, that ends the data there.
-    ends: String,
-}
-
-impl From<&Outside> for OutsideResponse {
-    fn from(outside: &Outside) -> Self {
+impl Of<&Outside> for contract::ErasureOutside {
+    fn of(outside: &Outside) -> Self {
         Self {
-            place: outside.place,
+            place: outside.place.to_owned(),
             ends: outside.ends.clone(),
         }
     }
 }
 
-impl PreviewResponse {
-    fn new(preview: &Preview, outside: &[Outside]) -> Self {
+impl Of<(&Preview, &[Outside])> for contract::ErasurePreview {
+    fn of((preview, outside): (&Preview, &[Outside])) -> Self {
+        let (first, outside) = (preview.first.iter(), outside.iter());
         Self {
-            kind: "preview",
+            kind: "preview".to_owned(),
             digest: preview.digest.clone(),
             count: preview.count,
             more: preview.is_cut,
-            first: preview.first.iter().map(ItemNamed::from).collect(),
+            first: first.map(contract::ErasureItem::of).collect(),
             left_out: preview.left_out,
             first_left_out: told(&preview.first_left_out),
-            outside: outside.iter().map(OutsideResponse::from).collect(),
+            outside: outside.map(contract::ErasureOutside::of).collect(),
         }
     }
 }
 
-fn told(left_out: &[LeftOut]) -> Vec<LeftOutResponse> {
-    left_out.iter().map(LeftOutResponse::from).collect()
+fn told(left_out: &[LeftOut]) -> Vec<contract::ErasureLeftOut> {
+    let left_out = left_out.iter();
+    left_out.map(contract::ErasureLeftOut::of).collect()
 }
 
-/// An erasure and its progress.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Erasure)]
-struct ErasureResponse {
-    #[schema(schema_with = words::erasure_kind)]
-    kind: &'static str,
-    #[schema(value_type = String, example = "erasure-20261116-170000-000123")]
-    erasure_id: ErasureId,
-    /// Stage that runs; `DONE` at the end.
-    #[schema(schema_with = words::erasure_stage)]
-    stage: &'static str,
-    actor: String,
-    reason: String,
-    /// Payments and invoices erased in the hot tables.
-    items: u64,
-    /// Payments and invoices erased in the archive.
-    archived: u64,
-    /// Notifications about erased payments.
-    notifications: u64,
-    /// Other texts: rejected lines, job results, audit entries, settings.
-    texts: u64,
-    /// Exported files that were rewritten.
-    files: u64,
-    /// Items that were left out because they have not ended.
-    left_out: u64,
-    /// Up to 100 of them.
-    first_left_out: Vec<LeftOutResponse>,
-    started_at: Timestamp,
-    ended_at: Option<Timestamp>,
-    /// Places that the erasure does not reach, and what ends the data there.
-    outside: Vec<OutsideResponse>,
-}
-
-impl ErasureResponse {
-    fn new(view: ErasureView, outside: &[Outside]) -> Self {
-        let left =
-            |purged: Option<Purged>| outside.iter().filter(move |it| it.is_left_after(purged));
+impl Of<(ErasureView, &[Outside])> for contract::Erasure {
+    fn of((view, outside): (ErasureView, &[Outside])) -> Self {
+        let purged = view.purged;
+        let left = outside.iter().filter(|it| it.is_left_after(purged));
         Self {
-            kind: "erasure",
-            stage: view.stage.as_str(),
+            kind: "erasure".to_owned(),
+            stage: view.stage.as_str().to_owned(),
             items: view.items,
             archived: view.archived,
             notifications: view.notifications,
@@ -220,24 +110,12 @@ impl ErasureResponse {
             first_left_out: told(&view.first_left_out),
             started_at: view.started_at,
             ended_at: view.ended_at,
-            outside: left(view.purged).map(OutsideResponse::from).collect(),
-            erasure_id: view.id,
+            outside: left.map(contract::ErasureOutside::of).collect(),
+            erasure_id: view.id.to_string(),
             actor: view.author.actor,
             reason: view.author.reason,
         }
     }
-}
-
-/// The preview of an erasure, or the erasure itself; `kind` tells which.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-#[schema(as = ErasureOrPreview, discriminator(property_name = "kind", mapping(
-    ("preview" = "#/components/schemas/ErasurePreview"),
-    ("erasure" = "#/components/schemas/Erasure"),
-)))]
-enum ErasureOrPreview {
-    Preview(PreviewResponse),
-    Erasure(Box<ErasureResponse>),
 }
 
 /// Previews an erasure of personal data, or starts the one that was previewed.
@@ -248,10 +126,10 @@ enum ErasureOrPreview {
 /// 409 (`preview_stale`) if other items are found now.
 #[utoipa::path(
     post, path = "/admin/erasures", operation_id = "startErasure", tag = "erasures",
-    request_body = ErasureRequest,
+    request_body = contract::ErasureRequest,
     responses(
-        (status = 200, description = "The preview; nothing is changed.", body = ErasureOrPreview),
-        (status = 202, description = "The erasure runs.", body = ErasureOrPreview),
+        (status = 200, description = "The preview; nothing is changed.", body = contract::ErasureOrPreview),
+        (status = 202, description = "The erasure runs.", body = contract::ErasureOrPreview),
         Changes,
     ),
 )]
@@ -261,8 +139,8 @@ async fn start(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let request: ErasureRequest = parse(&headers, body)?;
-    let wish = request.wish()?;
+    let request: contract::ErasureRequest = parse(&headers, body)?;
+    let wish = wish(&request)?;
     let because = request.reason.clone();
     let author = because.map(|reason| author(&caller, reason)).transpose()?;
     if author
@@ -275,8 +153,8 @@ async fn start(
     let digest = match (request.dry_run, request.digest) {
         (true, _) => {
             let preview = erasures::preview(&app.store, &wish).await?;
-            let told = PreviewResponse::new(&preview, &app.erasure_outside);
-            return Ok(Json(ErasureOrPreview::Preview(told)).into_response());
+            let told = contract::ErasurePreview::of((&preview, &*app.erasure_outside));
+            return Ok(Json(contract::ErasureOrPreview::Preview(told)).into_response());
         }
         (false, Some(digest)) => digest,
         (false, None) => {
@@ -288,8 +166,8 @@ async fn start(
     match erasures::confirm(&app.store, wish, &digest, author).await? {
         Some(erasure) => {
             app.acted(caller.name(), "erasure started", erasure.id.as_str());
-            let told = ErasureResponse::new(erasure, &app.erasure_outside);
-            let told = ErasureOrPreview::Erasure(Box::new(told));
+            let told = contract::Erasure::of((erasure, &*app.erasure_outside));
+            let told = contract::ErasureOrPreview::Erasure(Box::new(told));
             Ok((StatusCode::ACCEPTED, Json(told)).into_response())
         }
         None => {
@@ -303,19 +181,20 @@ async fn start(
 #[utoipa::path(
     get, path = "/admin/erasures/{erasure}", operation_id = "getErasure", tag = "erasures",
     params(("erasure" = String, Path, description = "The erasure's id.", example = "erasure-20261116-170000-000123")),
-    responses((status = 200, description = "The erasure.", body = ErasureResponse), Finds),
+    responses((status = 200, description = "The erasure.", body = contract::Erasure), Finds),
 )]
 async fn show(
     State(app): State<App>,
     Path(erasure): Path<String>,
-) -> Result<Json<ErasureResponse>, ApiError> {
+) -> Result<Json<contract::Erasure>, ApiError> {
     let missing = || ApiError::not_found(format!("there is no erasure {erasure}"));
     if erasure.contains('\0') {
         return Err(missing());
     }
     let found = app.store.erasure(&ErasureId::new(&erasure)).await?;
     let found = found.ok_or_else(missing)?;
-    Ok(Json(ErasureResponse::new(found, &app.erasure_outside)))
+    let told = contract::Erasure::of((found, &*app.erasure_outside));
+    Ok(Json(told))
 }
 
 pub(super) fn router() -> OpenApiRouter<App> {

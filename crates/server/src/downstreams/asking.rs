@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rust_decimal::Decimal;
-use serde::Serialize;
+use tollgate_contract::BankAnswer;
 use tollgate_core::Timestamp;
 use tollgate_core::id::LaneName;
 use tollgate_core::outcome::AttemptKind;
 use tollgate_core::ports::{Request, TakeTurn};
 use tollgate_dispatch::{CallTurnAt, Gate};
 use tollgate_downstream::{AskResult, HttpConnector};
-use utoipa::ToSchema;
 
 use crate::config::{Config, Downstream, NamedBank};
 use crate::downstreams::banks::connector;
@@ -20,29 +19,6 @@ use crate::downstreams::shown_request::shown;
 
 /// How long a question waits for its turn.
 const TURN_WITHIN: Duration = Duration::from_secs(10);
-
-/// What a bank was asked, what it answered, and what that means by its description.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct BankAnswer {
-    /// The request as it went out, with credentials masked.
-    pub question: String,
-    /// HTTP status of the answer; null if no whole answer came.
-    #[schema(example = 200)]
-    pub status: Option<u16>,
-    /// Body of the answer, up to 4,000 characters.
-    pub body: String,
-    /// Meaning of the answer by the bank's description.
-    #[schema(example = "not known")]
-    pub means: &'static str,
-    /// Line of the description whose row applied; null if none did.
-    #[schema(example = 84)]
-    pub line: Option<usize>,
-    /// The bank's own reference, if the answer has one.
-    pub reference: Option<String>,
-    /// The meaning in one sentence.
-    pub explanation: String,
-}
 
 /// The way to one bank.
 #[derive(Debug)]
@@ -163,7 +139,7 @@ async fn asked(
         explanation: explained(&asked, &request.reference, settle_secs),
         status: asked.status,
         body: asked.body,
-        means: asked.means,
+        means: asked.means.to_owned(),
         line: asked.line,
         reference: asked.reference,
     })

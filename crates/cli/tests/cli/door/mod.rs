@@ -3,6 +3,7 @@
 mod access;
 mod api;
 mod bad_input;
+mod client_crate;
 mod clients;
 mod contract;
 mod error_codes;

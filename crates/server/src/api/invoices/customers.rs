@@ -4,19 +4,21 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
+use tollgate_contract as contract;
 use tollgate_core::id::{ItemId, check_item_id};
 use tollgate_core::ports::Author;
 use tollgate_core::retention::Floor;
 use tollgate_domains::invoices::{self, Customer};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::ages;
 use crate::api::App;
 use crate::api::answer::error::{ApiError, json_body};
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Changes, Finds, Reads};
 use crate::api::contract::words;
 use crate::api::request::body::{Body, after_id, perhaps_because, wrong};
@@ -24,27 +26,8 @@ use crate::api::request::extract::{Path, Query};
 use crate::api::request::page;
 use crate::door::auth::Caller;
 
-/// A customer: the party that invoices are charged to.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = Customer, example = json!({"customerId": "c_1", "currency": "DKK", "timeZone": "Europe/Copenhagen"}))]
-struct CustomerBody {
-    #[schema(schema_with = words::id)]
-    customer_id: String,
-    /// ISO 4217 code of the customer's invoices.
-    #[schema(pattern = "^[A-Z]{3}$")]
-    currency: String,
-    /// IANA time zone for schedules that name none.
-    time_zone: String,
-    /// Retry schedule: the delay after each decline, such as `1d` or `12h`. Default:
-    /// `invoices.ladder` of the configuration.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(max_items = 20)]
-    ladder: Option<Vec<String>>,
-}
-
-impl From<Customer> for CustomerBody {
-    fn from(customer: Customer) -> Self {
+impl Of<Customer> for contract::Customer {
+    fn of(customer: Customer) -> Self {
         Self {
             customer_id: customer.customer_id,
             currency: customer.currency.code().to_owned(),
@@ -57,10 +40,10 @@ impl From<Customer> for CustomerBody {
 /// Creates a customer. Repeating the same request changes nothing.
 #[utoipa::path(
     post, path = "/customers", operation_id = "createCustomer", tag = "invoices",
-    request_body = CustomerBody,
+    request_body = contract::Customer,
     responses(
-        (status = 201, description = "Created.", body = CustomerBody),
-        (status = 200, description = "Already exists with the same content.", body = CustomerBody),
+        (status = 201, description = "Created.", body = contract::Customer),
+        (status = 200, description = "Already exists with the same content.", body = contract::Customer),
         Changes,
     ),
 )]
@@ -80,26 +63,7 @@ async fn create(
     } else {
         StatusCode::OK
     };
-    Ok((status, Json(CustomerBody::from(customer))).into_response())
-}
-
-/// New values of a customer; replaces all fields.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = CustomerChange, example = json!({"currency": "DKK", "timeZone": "Europe/Copenhagen", "ladder": ["1d", "3d"]}))]
-#[expect(dead_code, reason = "only its schema is used")]
-struct ChangeBody {
-    /// ISO 4217 code. Cannot change while the customer has outstanding invoices.
-    #[schema(pattern = "^[A-Z]{3}$")]
-    currency: String,
-    /// IANA time zone for schedules that name none.
-    time_zone: String,
-    /// Retry schedule: the delay after each decline. Default: `invoices.ladder` of the configuration.
-    #[schema(max_items = 20)]
-    ladder: Option<Vec<String>>,
-    /// Reason, recorded in the audit log.
-    #[schema(min_length = 1, max_length = 500)]
-    reason: Option<String>,
+    Ok((status, Json(contract::Customer::of(customer))).into_response())
 }
 
 /// Changes a customer. Queued invoices keep their time.
@@ -108,8 +72,8 @@ struct ChangeBody {
 #[utoipa::path(
     put, path = "/customers/{id}", operation_id = "changeCustomer", tag = "invoices",
     params(("id" = String, Path, description = "The customer's id.", example = "c_1")),
-    request_body = ChangeBody,
-    responses((status = 200, description = "The changed customer.", body = CustomerBody), Changes),
+    request_body = contract::CustomerChange,
+    responses((status = 200, description = "The changed customer.", body = contract::Customer), Changes),
 )]
 async fn change(
     State(app): State<App>,
@@ -117,13 +81,13 @@ async fn change(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<CustomerBody>, ApiError> {
+) -> Result<Json<contract::Customer>, ApiError> {
     let (customer, reason) = changed(id, json_body(&headers, body)?)?;
     let author = perhaps_because(&caller, reason)?;
     app.fits_hot_days(&customer).await?;
     app.billing.customers().change(&customer, author).await?;
     app.acted(caller.name(), "customer changed", &customer.customer_id);
-    Ok(Json(customer.into()))
+    Ok(Json(contract::Customer::of(customer)))
 }
 
 impl App {
@@ -181,31 +145,22 @@ struct ListQuery {
     limit: Option<u32>,
 }
 
-/// Customers, sorted by id.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = CustomerList)]
-struct ListResponse {
-    customers: Vec<CustomerBody>,
-    /// Page token: pass it as `after`. Null on the last page.
-    next: Option<String>,
-}
-
 /// Lists customers, paged.
 #[utoipa::path(
     get, path = "/customers", operation_id = "listCustomers", tag = "invoices",
     params(ListQuery),
-    responses((status = 200, description = "One page, sorted by id.", body = ListResponse), Reads),
+    responses((status = 200, description = "One page, sorted by id.", body = contract::CustomerList), Reads),
 )]
 async fn list(
     State(app): State<App>,
     Query(query): Query<ListQuery>,
-) -> Result<Json<ListResponse>, ApiError> {
+) -> Result<Json<contract::CustomerList>, ApiError> {
     let after = query.after.map(after_id).transpose()?;
     let after = after.as_ref().map(ItemId::as_str);
     let limit = page::limit(query.limit)?;
     let page = app.billing.customers().list(after, limit).await?;
-    Ok(Json(ListResponse {
-        customers: page.items.into_iter().map(CustomerBody::from).collect(),
+    Ok(Json(contract::CustomerList {
+        customers: page.items.into_iter().map(contract::Customer::of).collect(),
         next: page.next,
     }))
 }
@@ -214,15 +169,16 @@ async fn list(
 #[utoipa::path(
     get, path = "/customers/{id}", operation_id = "getCustomer", tag = "invoices",
     params(("id" = String, Path, description = "The customer's id.", example = "c_1")),
-    responses((status = 200, description = "The customer.", body = CustomerBody), Finds),
+    responses((status = 200, description = "The customer.", body = contract::Customer), Finds),
 )]
 async fn show(
     State(app): State<App>,
     Path(id): Path<String>,
-) -> Result<Json<CustomerBody>, ApiError> {
+) -> Result<Json<contract::Customer>, ApiError> {
     check_item_id(&id).map_err(|_| missing(&id))?;
     let customer = app.billing.customers().get(&id).await?;
-    Ok(Json(customer.ok_or_else(|| missing(&id))?.into()))
+    let customer = customer.ok_or_else(|| missing(&id))?;
+    Ok(Json(contract::Customer::of(customer)))
 }
 
 pub(super) fn router() -> OpenApiRouter<App> {

@@ -1,18 +1,15 @@
 //! Rules and routes: `/admin/rules`. They are written in the configuration; here they are shown,
 //! read anew, and tried without a trace.
 
-mod body;
-
-use std::collections::BTreeMap;
+mod views;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
-use tollgate_core::Timestamp;
+use tollgate_contract as contract;
 use tollgate_core::details::Details;
-use tollgate_core::id::LaneName;
 use tollgate_domains::payments::{
     self, PaymentRequest, RouteText, RuleText, RulesEffect, RulesError, RulesText, Trial, Tried,
     dry_run, text_of,
@@ -24,12 +21,12 @@ use utoipa_axum::routes;
 use super::App;
 use crate::ages;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Changes, Reads, Takes};
 use crate::api::request::body::{Body, author, parse, wrong};
 use crate::config::{Config, rule_floors};
 use crate::door::auth::Caller;
 use crate::rules;
-use body::{Route, Rule};
 
 /// At most this many payments are tried at once.
 const MOST_TRIED: usize = payments::MAX_BATCH;
@@ -37,130 +34,42 @@ const MOST_TRIED: usize = payments::MAX_BATCH;
 const TRIED_BY_DEFAULT: u32 = 100;
 const MOST_VERSIONS: u32 = 100;
 
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = RulesInForce)]
-struct RulesResponse {
-    /// 0 if no rules have ever been set.
-    version: i64,
-    #[schema(value_type = Vec<Rule>)]
-    rules: Vec<RuleText>,
-    #[schema(value_type = Vec<Route>)]
-    routes: Vec<RouteText>,
-    /// Newest first.
-    history: Vec<VersionResponse>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = RulesVersion)]
-struct VersionResponse {
-    version: i64,
-    since: Timestamp,
-    actor: String,
-    reason: String,
-    rules: usize,
-    routes: usize,
-}
-
 /// The rules and routes in force, with their versions.
 #[utoipa::path(
     get, path = "/admin/rules", operation_id = "showRules", tag = "rules",
-    responses((status = 200, description = "The rules and routes in force.", body = RulesResponse), Reads),
+    responses((status = 200, description = "The rules and routes in force.", body = contract::RulesInForce), Reads),
 )]
-async fn show(State(app): State<App>) -> Result<Json<RulesResponse>, ApiError> {
+async fn show(State(app): State<App>) -> Result<Json<contract::RulesInForce>, ApiError> {
     let versions = app.rules.history(MOST_VERSIONS).await?;
     let text = versions
         .first()
         .map(text_of)
         .transpose()?
         .unwrap_or_default();
-    let told = |setting: &tollgate_core::ports::Setting| {
-        let text = text_of(setting).unwrap_or_default();
-        VersionResponse {
-            version: setting.version,
-            since: setting.created_at,
-            actor: setting.author.actor.clone(),
-            reason: setting.author.reason.clone(),
-            rules: text.rules.len(),
-            routes: text.routes.len(),
-        }
-    };
-    Ok(Json(RulesResponse {
+    let (rules, routes) = (text.rules.into_iter(), text.routes.into_iter());
+    let history = versions.iter().map(contract::RulesVersion::of);
+    Ok(Json(contract::RulesInForce {
         version: versions.first().map_or(0, |setting| setting.version),
-        rules: text.rules,
-        routes: text.routes,
-        history: versions.iter().map(told).collect(),
+        rules: rules.map(contract::Rule::of).collect(),
+        routes: routes.map(contract::Route::of).collect(),
+        history: history.collect(),
     }))
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = RulesReload)]
-struct ReloadRequest {
-    #[schema(min_length = 1, max_length = 500)]
-    reason: String,
-    /// Required if the new rules would stop more than 100 waiting payments.
-    #[serde(default)]
-    confirm: bool,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = RulesReloaded)]
-struct ReloadResponse {
-    version: i64,
-    /// False if the configuration matches the rules in force.
-    changed: bool,
-    rules: usize,
-    routes: usize,
-    /// Whether the invoice checks were reloaded too.
-    checks: usize,
-    checks_changed: bool,
-    would_stop: EffectResponse,
-}
-
-/// Effect of the rules on waiting payments at execution.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = RulesEffect)]
-struct EffectResponse {
-    /// Number of waiting payments that will be held for a person.
-    held: u64,
-    /// Number of waiting payments that will be rejected.
-    rejected: u64,
-    by_rule: BTreeMap<String, u64>,
-}
-
-impl From<RulesEffect> for EffectResponse {
-    fn from(effect: RulesEffect) -> Self {
-        let RulesEffect {
-            held,
-            rejected,
-            by_rule,
-        } = effect;
-        Self {
-            held,
-            rejected,
-            by_rule,
-        }
-    }
 }
 
 /// Reloads rules, routes and invoice checks from the configuration, all or nothing: an error leaves
 /// the old ones in force. Rules that would stop more than 100 waiting payments need `confirm`.
 #[utoipa::path(
     post, path = "/admin/rules/reload", operation_id = "reloadRules", tag = "rules",
-    request_body = ReloadRequest,
-    responses((status = 200, description = "The rules and routes now in force.", body = ReloadResponse), Changes),
+    request_body = contract::RulesReload,
+    responses((status = 200, description = "The rules and routes now in force.", body = contract::RulesReloaded), Changes),
 )]
 async fn reload(
     State(app): State<App>,
     caller: Caller,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<ReloadResponse>, ApiError> {
-    let request: ReloadRequest = parse(&headers, body)?;
+) -> Result<Json<contract::RulesReloaded>, ApiError> {
+    let request: contract::RulesReload = parse(&headers, body)?;
     let author = author(&caller, request.reason)?;
     let config = Config::read(app.config_file.as_deref())
         .map_err(|why| ApiError::new(StatusCode::BAD_REQUEST, format!("{why:#}")))?;
@@ -186,14 +95,14 @@ async fn reload(
         Some(setting) => Some(setting),
         None => app.rules.setting().await?,
     };
-    Ok(Json(ReloadResponse {
+    Ok(Json(contract::RulesReloaded {
         version: now.map_or(0, |setting| setting.version),
         changed,
         rules: text.rules.len(),
         routes: text.routes.len(),
         checks: config.invoices.checks.len(),
         checks_changed: checks.is_some(),
-        would_stop: effect.into(),
+        would_stop: contract::RulesEffect::of(effect),
     }))
 }
 
@@ -202,62 +111,28 @@ async fn reload(
 #[schema(as = RulesTrial)]
 struct DryRunRequest {
     /// Fields that are not given are taken from the rules in force.
-    #[schema(value_type = Option<Vec<Rule>>)]
+    #[schema(value_type = Option<Vec<contract::Rule>>)]
     rules: Option<Vec<RuleText>>,
-    #[schema(value_type = Option<Vec<Route>>)]
+    #[schema(value_type = Option<Vec<contract::Route>>)]
     routes: Option<Vec<RouteText>>,
     /// As for `POST /payments`.
-    #[schema(value_type = Option<Vec<tollgate_contract::NewPayment>>)]
+    #[schema(value_type = Option<Vec<contract::NewPayment>>)]
     payments: Option<Vec<Value>>,
     /// Instead of `payments`: test this many waiting payments.
     waiting: Option<u32>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = RulesTried)]
-struct DryRunResponse {
-    payments: usize,
-    accepted: usize,
-    invalid: usize,
-    refused: usize,
-    refused_by_rule: BTreeMap<String, usize>,
-    /// Effect on all waiting payments at execution, whichever payments were tested.
-    would_stop: EffectResponse,
-    /// In the order of the given payments.
-    results: Vec<TrialResponse>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = TriedPayment)]
-struct TrialResponse {
-    payment_id: Option<String>,
-    verdict: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gateway: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    lane: Option<LaneName>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    details: BTreeMap<String, String>,
 }
 
 /// Tests rules and routes against payments. Nothing is stored.
 #[utoipa::path(
     post, path = "/admin/rules/dry-run", operation_id = "tryRules", tag = "rules",
     request_body = DryRunRequest,
-    responses((status = 200, description = "One verdict per payment.", body = DryRunResponse), Takes),
+    responses((status = 200, description = "One verdict per payment.", body = contract::RulesTried), Takes),
 )]
 async fn try_out(
     State(app): State<App>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<DryRunResponse>, ApiError> {
+) -> Result<Json<contract::RulesTried>, ApiError> {
     let request: DryRunRequest = parse(&headers, body)?;
     let in_force = match app.rules.setting().await? {
         Some(setting) => text_of(&setting)?,
@@ -278,10 +153,11 @@ async fn try_out(
             Ok(_) => trials.next()?,
             Err(details) => Trial::Invalid(details),
         };
-        Some(TrialResponse::new(id, trial))
+        Some(contract::TriedPayment::of((id, trial)))
     });
     let effect = RulesEffect::of(&book, &*app.store).await?;
-    Ok(Json(summed_up(results.collect(), effect)))
+    let results: Vec<_> = results.collect();
+    Ok(Json(contract::RulesTried::of((results, effect))))
 }
 
 type Sample = Vec<(Option<String>, Result<Tried, Details>)>;
@@ -352,55 +228,6 @@ fn parsed(body: &Value) -> (Option<String>, Result<Tried, Details>) {
         is_new: true,
     });
     (id, tried)
-}
-
-impl TrialResponse {
-    fn new(payment_id: Option<String>, trial: Trial) -> Self {
-        let empty = Self {
-            payment_id,
-            verdict: "ACCEPTED",
-            gateway: None,
-            lane: None,
-            rule: None,
-            message: None,
-            details: BTreeMap::new(),
-        };
-        match trial {
-            Trial::Accepted { gateway, lane } => Self {
-                gateway: Some(gateway),
-                lane: Some(lane),
-                ..empty
-            },
-            Trial::Invalid(details) => Self {
-                verdict: "INVALID",
-                details,
-                ..empty
-            },
-            Trial::Refused { rule, message } => Self {
-                verdict: "REFUSED",
-                rule: Some(rule),
-                message: Some(message),
-                ..empty
-            },
-        }
-    }
-}
-
-fn summed_up(results: Vec<TrialResponse>, effect: RulesEffect) -> DryRunResponse {
-    let count = |verdict| results.iter().filter(|one| one.verdict == verdict).count();
-    let mut refused_by_rule = BTreeMap::new();
-    for rule in results.iter().filter_map(|one| one.rule.clone()) {
-        *refused_by_rule.entry(rule).or_insert(0) += 1;
-    }
-    DryRunResponse {
-        payments: results.len(),
-        accepted: count("ACCEPTED"),
-        invalid: count("INVALID"),
-        refused: count("REFUSED"),
-        refused_by_rule,
-        would_stop: effect.into(),
-        results,
-    }
 }
 
 impl From<RulesError> for ApiError {

@@ -1,5 +1,6 @@
 //! A file as the body of a request, a piece at a time.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -8,24 +9,39 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use indicatif::ProgressBar;
 
 /// What is read and sent at once.
 const PIECE: usize = 256 * 1024;
 
-pub(super) struct FileBody {
+/// Is called with the number of bytes of each piece that is sent.
+pub(crate) type Progress = Box<dyn FnMut(u64) + Send>;
+
+pub(crate) struct FileBody {
     file: File,
     left: u64,
-    bar: ProgressBar,
+    progress: Progress,
+}
+
+impl fmt::Debug for FileBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileBody")
+            .field("left", &self.left)
+            .finish_non_exhaustive()
+    }
 }
 
 impl FileBody {
-    pub(super) fn open(path: &Path, size: u64, bar: ProgressBar) -> io::Result<Self> {
+    /// The first `size` bytes, or all that the file has now: what is appended later is not sent.
+    pub(crate) fn open(path: &Path, size: Option<u64>, progress: Progress) -> io::Result<Self> {
         let file = File::open(path)?;
+        let left = match size {
+            Some(size) => size,
+            None => file.metadata()?.len(),
+        };
         Ok(Self {
             file,
-            left: size,
-            bar,
+            left,
+            progress,
         })
     }
 
@@ -34,7 +50,7 @@ impl FileBody {
         let mut piece = vec![0; wanted];
         self.file.read_exact(&mut piece)?;
         self.left -= wanted as u64;
-        self.bar.inc(wanted as u64);
+        (self.progress)(wanted as u64);
         Ok(Bytes::from(piece))
     }
 }
@@ -43,7 +59,7 @@ impl Body for FileBody {
     type Data = Bytes;
     type Error = io::Error;
 
-    /// Reads synchronously: a file is not a network, and this process has nothing else to do.
+    /// Reads synchronously: a piece of a local file takes less time than a switch to another thread is worth.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,

@@ -1,0 +1,36 @@
+//! Questions to a bank about one payment.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A question to a bank.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct BankQuestion {
+    /// Id of the payment. It need not be known here.
+    #[schema(min_length = 1, max_length = 128, example = "pay_001")]
+    pub payment_id: String,
+}
+
+/// What a bank was asked, what it answered, and what that means by its description.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BankAnswer {
+    /// The request as it went out, with credentials masked.
+    pub question: String,
+    /// HTTP status of the answer; null if no whole answer came.
+    #[schema(example = 200)]
+    pub status: Option<u16>,
+    /// Body of the answer, up to 4,000 characters.
+    pub body: String,
+    /// Meaning of the answer by the bank's description.
+    #[schema(example = "not known")]
+    pub means: String,
+    /// Line of the description whose row applied; null if none did.
+    #[schema(example = 84)]
+    pub line: Option<usize>,
+    /// The bank's own reference, if the answer has one.
+    pub reference: Option<String>,
+    /// The meaning in one sentence.
+    pub explanation: String,
+}
