@@ -3,6 +3,7 @@
 use tollgate_client::contract::{NewPayment, Party, Payment};
 use tollgate_client::{Client, Error, PaymentQuery};
 
+use crate::files::bulk::in_ten_days;
 use crate::fixture::served::serve_with;
 
 fn payment(id: &str, amount: &str) -> NewPayment {
@@ -16,7 +17,7 @@ fn payment(id: &str, amount: &str) -> NewPayment {
         currency: "USD".to_owned(),
         debtor: party("DE02120300000000202051", "Acme"),
         creditor: party("DE02500105170137075030", "Bolt"),
-        execute_at: Some("2099-01-01T00:00:00Z".to_owned()),
+        execute_at: Some(in_ten_days()),
         deadline: None,
         on_missed_deadline: None,
         gateway: None,

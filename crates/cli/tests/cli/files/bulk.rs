@@ -32,7 +32,7 @@ pub(crate) fn later(id: &str) -> Value {
 }
 
 /// The same in all of a test: another time would be another payment.
-fn in_ten_days() -> String {
+pub(crate) fn in_ten_days() -> String {
     static AT: LazyLock<String> = LazyLock::new(|| {
         #[expect(clippy::disallowed_methods, reason = "a caller's own clock")]
         let now = jiff::Timestamp::now();

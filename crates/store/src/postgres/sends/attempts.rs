@@ -44,7 +44,12 @@ impl Attempts for PostgresStore {
         let (item, in_doubt) = (item.clone(), in_doubt.clone());
         self.in_force(Urgency::Urgent, move |tx| {
             Box::pin(async move {
-                if abandon_passed(tx, &item, run, tolerance).await? {
+                let left = history(tx, &item, tolerance).await?;
+                if left.busy_for.is_some() {
+                    // Judged once: a moment later its time may have passed, and it would look as if it had been abandoned.
+                    return Ok(left);
+                }
+                if abandon_passed(tx, &item, run, &left).await? {
                     move_status(tx, &item, &in_doubt).await?;
                 }
                 history(tx, &item, tolerance).await
@@ -81,17 +86,16 @@ async fn abandon_passed(
     tx: &Transaction<'_>,
     item: &Item,
     run: u32,
-    tolerance: Duration,
+    left: &History,
 ) -> StoreResult<bool> {
     const OWNER: &str = "SELECT 1 FROM item_queue
          WHERE item_type = $1 AND item_id = $2 AND run = $3
            AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL";
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let owner = optional(tx, OWNER, &[&kind, &id, &i64::from(run)]).await?;
-    let left = history(tx, item, tolerance).await?;
     let open = |past: &&Past| past.state == AttemptState::Open;
     match left.past.iter().find(open) {
-        Some(open) if owner.is_some() && left.busy_for.is_none() => abandon(tx, item, open).await,
+        Some(open) if owner.is_some() => abandon(tx, item, open).await,
         _ => Ok(false),
     }
 }
