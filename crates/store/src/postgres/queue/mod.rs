@@ -46,8 +46,7 @@ impl Queue for PostgresStore {
         stale_after: Duration,
     ) -> StoreResult<DueLanes> {
         /// Per lane, its newest version, the first that waits, and the oldest claim of its batches.
-        // The first of an order, not `min`: before the table is analysed, or after a quiet night, the planner takes it for
-        // empty, and would look for the least among all that wait, every second. So in the statements like it.
+        // The first of an order rather than `min`: the way to it does not depend on how many rows the planner expects.
         const LANES: &str = "SELECT l.name, l.version, l.body, l.created_at, c.closed_until,
                     c.closed_by, c.closed_why, k.body, st.storm_id, st.reason, st.began_at,
                     (SELECT scheduled_exec_time FROM item_queue
