@@ -61,7 +61,7 @@ pub fn give_block(
         };
         let Allowed { until } = allowed?;
         match lane_turns.offer(attempt.planned) {
-            // It takes nobody's turn: whoever comes next gets this one, and may be in time.
+            // The turn stays free: the next attempt gets it, and may be in time.
             Some(at) if until.is_some_and(|until| at > until) => Err(Turn::TooLate),
             Some(at) => {
                 lane_turns.take(at);
