@@ -107,8 +107,8 @@ pub struct CheckList {
 pub struct CheckLine {
     /// Id of the status check.
     pub workflow_id: String,
-    /// As its row tells it; one whose workflow is gone without a word is told as failed by its own
-    /// address only.
+    /// Status as stored. If the workflow ended without a result, only the address of the status check itself reports
+    /// it as failed.
     #[schema(schema_with = words::check_status)]
     pub status: String,
     /// What it is doing.
