@@ -8,8 +8,8 @@ use crate::postgres::{self, Phase};
 use crate::task::Task;
 pub(crate) use crate::workload::{Store, Workload};
 
-const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w3|w4|w5|w6|w6-archive|w7|w8|w9|\
-                     w10|w10-job|w10-archive|known|feeds|starts|consoles|all] \
+const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w3|w4|w5|w6|w6-archive|w7|w7-executed|\
+                     w8|w9|w10|w10-job|w10-archive|known|feeds|starts|consoles|all] \
                      [--size small|full] [--rounds N] [--out FILE]";
 
 #[derive(Debug)]

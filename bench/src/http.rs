@@ -17,9 +17,17 @@ pub(crate) fn get_text(address: SocketAddr, path: &str) -> Result<String> {
 }
 
 pub(crate) fn post(address: SocketAddr, path: &str, body: &Value) -> Result<Value> {
+    send(address, &format!("POST {path}"), body)
+}
+
+pub(crate) fn put(address: SocketAddr, path: &str, body: &Value) -> Result<Value> {
+    send(address, &format!("PUT {path}"), body)
+}
+
+fn send(address: SocketAddr, what: &str, body: &Value) -> Result<Value> {
     let body = body.to_string();
     let headers = headers("application/json", body.len() as u64);
-    let answer = exchange(address, &format!("POST {path}"), &headers, |stream| {
+    let answer = exchange(address, what, &headers, |stream| {
         stream.write_all(body.as_bytes())?;
         Ok(())
     })?;

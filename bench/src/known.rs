@@ -38,7 +38,7 @@ impl Plan {
     }
 }
 
-/// What was found: bytes a row, and W1 without and with them.
+/// What was found: bytes an id, and W1 without and with them.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) bytes_each: f64,
@@ -70,7 +70,7 @@ pub(crate) fn section(plan: Plan, found: &Found) -> String {
     ];
     format!(
         "## Known ids\n\n\
-         A row of `known_item` takes {bytes} bytes with its indexes ({light}: at most {goal}), measured after {weighed} rows with random keys, \
+         A known id takes {bytes} bytes with its indexes ({light}: at most {goal}), measured after {weighed} ids with random keys, \
          written {BATCH} to a transaction as the move does. W1 at the store's door ({count} payments with ascending ids) without known ids and with \
          random ones, which every id is looked up among; each run on a copy of the same database.\n\n{table}",
         bytes = one_digit(found.bytes_each),
@@ -101,7 +101,7 @@ pub(crate) fn fill_sqlite(db: &Connection, count: u32) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of a row, by the pages that so many have taken.
+/// Bytes of an id, by the pages that so many have taken.
 pub(crate) fn weigh_sqlite(db: &Connection, count: u32) -> Result<f64> {
     const ADD: &str = "INSERT INTO known_item (key, content, day, status)
          VALUES (randomblob(16), randomblob(16), ?1, 1)";
@@ -129,20 +129,23 @@ fn used_bytes(db: &Connection) -> Result<f64> {
     Ok(f64::from(pages) * f64::from(number("page_size")?))
 }
 
-/// Adds so many to a database that has its tables.
+/// Adds so many to a database that has its tables, in packs as the move writes them.
 pub(crate) async fn fill_postgres(url: &str, count: u32) -> Result<()> {
-    const FILL: &str = "INSERT INTO known_item (key, content, day, status)
-         SELECT gen_random_uuid(), gen_random_uuid(), (20000 + n * 3650 / $1::bigint)::integer, 1
-         FROM generate_series(0, $1::bigint - 1) n";
+    const FILL: &str = "INSERT INTO known_pack (heads, rests, day, status)
+         SELECT array_agg(tg_head(uuid_send(k.key))),
+                string_agg(substr(uuid_send(k.key), 9) || uuid_send(k.content), ''),
+                min(20000 + k.n * 3650 / $1::bigint)::integer, 1
+         FROM (SELECT n, gen_random_uuid() AS key, gen_random_uuid() AS content
+               FROM generate_series(0, $1::bigint - 1) n) k
+         GROUP BY k.n / 25";
     let client = target::connect(url).await?;
     client.execute(FILL, &[&i64::from(count)]).await?;
     Ok(())
 }
 
-/// Bytes of a row with its indexes, by the files that so many have taken.
+/// Bytes of an id with its indexes, by the files that so many have taken.
 pub(crate) async fn weigh_postgres(url: &str, count: u32) -> Result<f64> {
-    const WEIGH: &str =
-        "SELECT pg_total_relation_size('known_item')::float8 / count(*) FROM known_item";
+    const WEIGH: &str = "SELECT pg_total_relation_size('known_pack')::float8 / sum(cardinality(heads)) FROM known_pack";
     let batches = count.div_ceil(BATCH);
     // Each batch is a transaction of its own. Whether it waits for the disk changes no byte.
     let add = format!(
@@ -150,9 +153,13 @@ pub(crate) async fn weigh_postgres(url: &str, count: u32) -> Result<f64> {
          CREATE PROCEDURE add_known() LANGUAGE plpgsql AS $$
          BEGIN
              FOR batch IN 1..{batches} LOOP
-                 INSERT INTO known_item (key, content, day, status)
-                 SELECT gen_random_uuid(), gen_random_uuid(), 20000 + batch / 2000, 1
-                 FROM generate_series(1, {BATCH});
+                 INSERT INTO known_pack (heads, rests, day, status)
+                 SELECT array_agg(tg_head(uuid_send(k.key))),
+                        string_agg(substr(uuid_send(k.key), 9) || uuid_send(k.content), ''),
+                        20000 + batch / 2000, 1
+                 FROM (SELECT n, gen_random_uuid() AS key, gen_random_uuid() AS content
+                       FROM generate_series(0, {BATCH} - 1) n) k
+                 GROUP BY k.n / 25;
                  COMMIT;
              END LOOP;
          END $$"

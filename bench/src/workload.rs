@@ -19,6 +19,8 @@ pub(crate) enum Workload {
     /// W6 beside a move into the archive.
     W6Archive,
     W7,
+    /// What payments cost Temporal from intake to their end.
+    W7Executed,
     W8,
     /// What one payment costs.
     W9,
@@ -38,7 +40,7 @@ pub(crate) enum Workload {
     Consoles,
 }
 
-const WORDS: [(&str, Workload); 17] = [
+const WORDS: [(&str, Workload); 18] = [
     ("w1", Workload::W1),
     ("w2", Workload::W2),
     ("w3", Workload::W3),
@@ -47,6 +49,7 @@ const WORDS: [(&str, Workload); 17] = [
     ("w6", Workload::W6),
     ("w6-archive", Workload::W6Archive),
     ("w7", Workload::W7),
+    ("w7-executed", Workload::W7Executed),
     ("w8", Workload::W8),
     ("w9", Workload::W9),
     ("w10", Workload::W10),
@@ -86,7 +89,7 @@ impl Store {
                 Workload::Known,
                 Workload::Feeds,
             ],
-            Self::Temporal => &[Workload::W7, Workload::Starts],
+            Self::Temporal => &[Workload::W7, Workload::W7Executed, Workload::Starts],
         }
     }
 

@@ -102,22 +102,14 @@ pub(crate) fn items(numbers: Range<u32>) -> Result<Vec<NewItem>> {
         minor: 100,
         currency: Currency::from_code("EUR").context("the euro is a currency")?,
     };
-    let item = |number: u32| NewItem {
-        id: ItemId::new(format!("slot-{number:010}")),
-        lane: target::lane_name(),
-        requested: Some(requested),
-        deadline: None,
-        hold_if_late: false,
-        record: NewRecord {
-            owner: "bench".to_owned(),
-            by_owner: false,
-            status: "SCHEDULED".to_owned(),
-            money,
-            content_hash: "same".to_owned(),
-        },
-        guards: vec![],
-        body: "{}".to_owned(),
-        init_flow: FlowId::new("init-bench"),
+    let item = |number: u32| {
+        let id = ItemId::new(format!("slot-{number:010}"));
+        let record = NewRecord::new("bench", "SCHEDULED", money, "same".to_owned());
+        let flow = FlowId::new("init-bench");
+        NewItem {
+            requested: Some(requested),
+            ..NewItem::new(id, target::lane_name(), record, "{}", flow)
+        }
     };
     Ok(numbers.map(item).collect())
 }

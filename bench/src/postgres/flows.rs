@@ -1,6 +1,7 @@
-//! W2 as the program does it: the dispatcher claims, starts a flow for each item and records it;
-//! the embedded engine loads the flows, runs three steps, journals each, and ends them. Only the
-//! steps are empty: the first two do nothing, the last finishes the item.
+//! W2 as the program does it: the dispatcher claims, starts flows of one or of several items and records them;
+//! the embedded engine loads the flows, runs their steps, and ends them. Only the work is empty: of an item's three
+//! steps the first two do nothing and the last finishes it. A flow of one item journals each step; in a flow of
+//! several all items go through them inside its one step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +14,9 @@ use tollgate_core::flow::{
 };
 use tollgate_core::id::Item;
 use tollgate_core::item_type::ItemTypeConfig;
-use tollgate_core::ports::{Author, Queue, SettingKind, Settings, StatusMove};
+use tollgate_core::ports::{Author, Queue, SettingKind, Settings, StatusMove, Store};
 use tollgate_core::retry;
-use tollgate_dispatch::Dispatcher;
+use tollgate_dispatch::{Dispatcher, Executes, Inline, register_batch};
 use tollgate_domains::payments::item_type;
 use tollgate_engine::{Builder, EmbeddedEngine, Options};
 use tollgate_store::postgres::PostgresStore;
@@ -27,13 +28,15 @@ use crate::stopwatch::Lap;
 /// Between two looks whether all is done.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-pub(super) async fn measure(url: &str, count: u32) -> Result<Sample> {
+pub(super) async fn measure(url: &str, count: u32, items_per_flow: u32) -> Result<Sample> {
     let store = target::open(url).await?;
-    configure(&store).await?;
+    configure(&store, items_per_flow).await?;
     let looker = target::connect(url).await?;
     let mut builder = Builder::new();
-    builder.flow::<NoOp>().step::<Nothing>(&Arc::new(()));
-    builder.step::<Finish>(&store);
+    let road = Arc::new(Road(Arc::clone(&store)));
+    builder.flow::<NoOp>();
+    builder.step::<Nothing>(&road).step::<Finish>(&road);
+    register_batch(&mut builder, &road);
     let engine =
         EmbeddedEngine::start(Arc::clone(&store) as _, builder, Options::default()).await?;
     let handle = Arc::new(engine.handle());
@@ -54,17 +57,18 @@ pub(super) async fn measure(url: &str, count: u32) -> Result<Sample> {
     stop.send(true)?;
     dispatching.await?;
     engine.shutdown().await;
-    let done = "SELECT count(*) FROM flow WHERE state = 'DONE'";
     let finished = "SELECT count(*) FROM item_queue WHERE finished_at IS NOT NULL";
-    for question in [done, finished] {
-        target::check_rows(url, question, count).await?;
-    }
+    target::check_rows(url, finished, count).await?;
+    let not_done = "SELECT count(*) FROM flow WHERE state <> 'DONE'";
+    target::check_rows(url, not_done, 0).await?;
     Ok(sample)
 }
 
-async fn configure(store: &PostgresStore) -> Result<()> {
+async fn configure(store: &PostgresStore, items_per_flow: u32) -> Result<()> {
     let config = ItemTypeConfig {
+        items_per_flow,
         exec_workflow_type: NoOp::NAME.to_owned(),
+        exec_batch_workflow_type: Road::BATCH_FLOW.to_owned(),
         exec_task_queue: "bench".to_owned(),
         ..ItemTypeConfig::default()
     };
@@ -74,6 +78,25 @@ async fn configure(store: &PostgresStore) -> Result<()> {
         .put_setting(SettingKind::ItemType, name.as_str(), body, author)
         .await?;
     Ok(())
+}
+
+/// The domain of items that need nothing.
+struct Road(Arc<PostgresStore>);
+
+impl Executes for Road {
+    const BATCH_FLOW: &'static str = "no-op-batch";
+    const BATCH_STEP: &'static str = "no-ops";
+
+    fn store(&self) -> &dyn Store {
+        &*self.0
+    }
+    async fn settled(&self) {}
+    async fn fenced(&self) -> String {
+        std::future::pending().await
+    }
+    async fn execute(ctx: Inline<Self>, input: ExecInput) -> Result<(), FlowError> {
+        NoOp::run(ctx, input).await.map(drop)
+    }
 }
 
 struct NoOp;
@@ -105,7 +128,7 @@ struct Nothing {
 impl Step for Nothing {
     const NAME: &'static str = "nothing";
     type Out = u32;
-    type World = ();
+    type World = Road;
 
     fn key(&self) -> String {
         self.number.to_string()
@@ -115,7 +138,7 @@ impl Step for Nothing {
         ONCE
     }
 
-    async fn run(&self, _world: &(), _call: &Call) -> Result<u32, StepError> {
+    async fn run(&self, _road: &Road, _call: &Call) -> Result<u32, StepError> {
         Ok(self.number)
     }
 }
@@ -129,7 +152,7 @@ struct Finish {
 impl Step for Finish {
     const NAME: &'static str = "finish";
     type Out = bool;
-    type World = PostgresStore;
+    type World = Road;
 
     fn key(&self) -> String {
         String::new()
@@ -139,9 +162,9 @@ impl Step for Finish {
         ONCE
     }
 
-    async fn run(&self, store: &PostgresStore, _call: &Call) -> Result<bool, StepError> {
+    async fn run(&self, road: &Road, _call: &Call) -> Result<bool, StepError> {
         let status = StatusMove::new(&["SCHEDULED"], "PROCESSING");
-        let finished = store.finish(&self.item, self.run, status).await;
+        let finished = road.0.finish(&self.item, self.run, status).await;
         finished.map_err(|error| StepError::last(error.to_string()))
     }
 }

@@ -48,7 +48,7 @@ async fn prepare(task: &Task, url: &str) -> Result<()> {
                 .await
                 .map(drop)
         }
-        Task::Drain { count } | Task::Flows { count } | Task::Bare { count } => {
+        Task::Drain { count } | Task::Flows { count, .. } | Task::Bare { count } => {
             target::open_wide(url).await?;
             fill::due(url, *count).await
         }
@@ -105,7 +105,10 @@ async fn measure(task: &Task, url: &str) -> Result<Sample> {
             copy::measure(url, batches, *count).await
         }
         Task::Drain { count } => drain::measure(url, *count).await,
-        Task::Flows { count } => flows::measure(url, *count).await,
+        Task::Flows {
+            count,
+            items_per_flow,
+        } => flows::measure(url, *count, *items_per_flow).await,
         Task::Bare { count } => bare::measure(url, *count).await,
         Task::Claims { due, claims, .. } => claims::measure(url, *due, *claims).await,
         Task::ClaimsBeside { moving, claims, .. } if *moving => mover::beside(url, *claims).await,

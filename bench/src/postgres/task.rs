@@ -25,8 +25,8 @@ pub(crate) enum Task {
     SlotCopy { count: u32 },
     /// W2 at store level: claim, record the starts, finish.
     Drain { count: u32 },
-    /// W2 as the program does it: dispatcher, engine, three steps, done.
-    Flows { count: u32 },
+    /// W2 as the program does it: dispatcher, engine, three steps for each item, done.
+    Flows { count: u32, items_per_flow: u32 },
     /// The limit of W2: bare SQL that claims 500 and completes 500.
     Bare { count: u32 },
     /// W6: single claims, timed, on a queue of so many rows.

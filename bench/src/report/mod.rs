@@ -48,7 +48,12 @@ pub(crate) fn run(arguments: &Arguments, workloads: &[Workload]) -> Result<Strin
             Workload::Known => known::section(&plan)?,
             Workload::Feeds => feeds::section(&plan)?,
             Workload::Consoles => consoles::section(&plan)?,
-            Workload::W2 | Workload::W6 | Workload::W6Archive | Workload::W7 | Workload::Starts => {
+            Workload::W2
+            | Workload::W6
+            | Workload::W6Archive
+            | Workload::W7
+            | Workload::W7Executed
+            | Workload::Starts => {
                 unreachable!("not among SQLite's workloads")
             }
         });

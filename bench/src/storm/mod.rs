@@ -74,7 +74,7 @@ impl Storm {
         let bank = Process::bank_as(self.limit, self.api)?;
         let nodes = start(&bank.url())?;
         let door = nodes[0].address;
-        self.set_limit(door)?;
+        set_limit(door, self.limit)?;
         let instant = stopwatch::wall() + self.lead;
         let input = scratch.join("storm.ndjson");
         payments::write_due(&input, self.payments, instant)?;
@@ -91,15 +91,16 @@ impl Storm {
         seen.memory = [before, after, peak(&nodes)?];
         Ok(seen)
     }
+}
 
-    fn set_limit(self, door: SocketAddr) -> Result<()> {
-        let body = json!({
-            "configName": "default", "maxPerSecond": self.limit,
-            "maxPerWindow": self.limit * WINDOW_SECS, "windowSizeSecs": WINDOW_SECS,
-            "reason": "a storm",
-        });
-        http::post(door, "/admin/rate-limit/config", &body).map(drop)
-    }
+/// So many sends a second on every gateway of [`Process::serve`].
+pub(crate) fn set_limit(door: SocketAddr, limit: u32) -> Result<()> {
+    let body = json!({
+        "configName": "default", "maxPerSecond": limit,
+        "maxPerWindow": limit * WINDOW_SECS, "windowSizeSecs": WINDOW_SECS,
+        "reason": "a storm",
+    });
+    http::post(door, "/admin/rate-limit/config", &body).map(drop)
 }
 
 fn until(time: Timestamp) -> Duration {

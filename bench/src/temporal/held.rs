@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use rusqlite::{Connection, OpenFlags};
+use anyhow::{Result, ensure};
 use tollgate_conformance::temporal::TemporalServer;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{Engine, Memo, Start};
 use tollgate_temporal::{Server, TemporalEngine};
 
 use super::Plan;
+use super::holds::{Holds, counted, running};
 use crate::measure::http::{NO_BANK, import};
 use crate::payments::{self, Ids};
 use crate::process::Process;
@@ -25,43 +25,6 @@ const BATCH: u32 = 500;
 const ROUNDS: u64 = 20;
 /// What is listed lags behind what is written, by less than this.
 const LAG: Duration = Duration::from_secs(5);
-
-/// What a server's database holds.
-#[derive(Debug, Clone, Copy)]
-struct Holds {
-    rows: f64,
-    bytes: f64,
-}
-
-impl Holds {
-    fn now(server: &TemporalServer) -> Result<Self> {
-        let database =
-            Connection::open_with_flags(server.database(), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        let pragma =
-            |name: &str| database.pragma_query_value(None, name, |row| row.get::<_, f64>(0));
-        let pages = pragma("page_count")? - pragma("freelist_count")?;
-        // A virtual table has its rows in tables of its own, which are counted.
-        let mut names = database
-            .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")?;
-        let names = names.query_map([], |row| row.get::<_, String>(0))?;
-        let mut rows = 0.0;
-        for name in names {
-            let count = format!("SELECT count(*) FROM \"{}\"", name?);
-            rows += database.query_row(&count, [], |row| row.get::<_, f64>(0))?;
-        }
-        Ok(Self {
-            rows,
-            bytes: pages * pragma("page_size")?,
-        })
-    }
-
-    fn since(self, before: Self) -> Self {
-        Self {
-            rows: self.rows - before.rows,
-            bytes: self.bytes - before.bytes,
-        }
-    }
-}
 
 pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
     let count = plan.arguments.size.pick(20_000, 100_000);
@@ -194,10 +157,6 @@ async fn sleeping(plan: &Plan<'_>, count: u32) -> Result<(Holds, f64)> {
     Ok((Holds::now(server)?.since(before), f64::from(count)))
 }
 
-fn running(server: &TemporalServer, namespace: &str) -> Result<u64> {
-    counted(server, namespace, "ExecutionStatus = 'Running'")
-}
-
 fn rounds(server: &TemporalServer, namespace: &str) -> Result<u64> {
     let over = "WorkflowType = 'DispatcherWorkflow' AND ExecutionStatus = 'Completed'";
     counted(server, namespace, over)
@@ -209,18 +168,4 @@ async fn more_rounds(server: &TemporalServer, namespace: &str) -> Result<()> {
         tokio::time::sleep(LAG).await;
     }
     Ok(())
-}
-
-fn counted(server: &TemporalServer, namespace: &str, query: &str) -> Result<u64> {
-    let count = [
-        "workflow",
-        "count",
-        "--namespace",
-        namespace,
-        "--query",
-        query,
-    ];
-    let said = server.ask(&count).context("the server does not count")?;
-    let number = said.split_whitespace().last().context("it said nothing")?;
-    number.parse().with_context(|| format!("no number: {said}"))
 }

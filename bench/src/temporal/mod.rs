@@ -1,9 +1,13 @@
 //! W7: what payments that wait cost a Temporal server, as sleeping workflows and in Tollgate's queue;
-//! and how much of the server's rate of starts is left when Tollgate dispatches.
+//! what they cost it until they are paid; and how much of the server's rate of starts is left when Tollgate
+//! dispatches.
 //!
 //! A private Temporal server for each of the two, and one private PostgreSQL.
 
+mod executed;
 mod held;
+mod history;
+mod holds;
 mod rates;
 
 use anyhow::Result;
@@ -48,6 +52,7 @@ pub(crate) async fn run(arguments: &Arguments, workloads: &[Workload]) -> Result
             postgres: &postgres,
         };
         sections.push(match workload {
+            Workload::W7Executed => executed::section(&plan).await?,
             Workload::Starts => rates::section(&plan).await?,
             _ => held::section(&plan).await?,
         });

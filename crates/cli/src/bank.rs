@@ -58,7 +58,9 @@ fn check(name: &str) -> anyhow::Result<ExitCode> {
         println!("{mark:5} line {}: {}", it.line, it.told);
     }
     if checked.is_empty() {
-        println!("no [[examples]]: nothing was tested; paste answers of the bank's documentation");
+        println!(
+            "no [[examples]]: nothing was tested; paste answers from the bank's documentation"
+        );
     }
     println!("{} examples, {wrong} wrong", checked.len());
     Ok(if wrong == 0 {

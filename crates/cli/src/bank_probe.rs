@@ -77,7 +77,7 @@ fn shown(answer: &BankAnswer) -> String {
     let mut shown = format!("{}\n\n", answer.question);
     // Writing to a string does not fail.
     let _ = match answer.status {
-        None => writeln!(shown, "no whole answer"),
+        None => writeln!(shown, "no complete answer"),
         Some(status) => writeln!(shown, "status {status}"),
     };
     let body = answer.body.trim_end();

@@ -63,18 +63,11 @@ impl Try {
             account: account.clone(),
             name: name.clone(),
         };
+        let debtor = party(&self.debtor, &self.debtor_name);
+        let creditor = party(&self.creditor, &self.creditor_name);
         NewPayment {
-            payment_id: id.to_owned(),
-            amount: self.amount.clone(),
-            currency: self.currency.clone(),
-            debtor: party(&self.debtor, &self.debtor_name),
-            creditor: party(&self.creditor, &self.creditor_name),
-            execute_at: None,
-            deadline: None,
-            on_missed_deadline: None,
             gateway: (self.name != "default").then(|| self.name.clone()),
-            reference: None,
-            metadata: None,
+            ..NewPayment::new(id, &self.amount, &self.currency, debtor, creditor)
         }
     }
 }

@@ -73,7 +73,7 @@ async fn lane_differences(
         let same = said == file && text.max_per_second.is_none_or(|limit| limit == lane.max_per_second);
         (!same).then(|| {
             format!(
-                "lanes.{name}: the file says {} per {} s, the server {} per {} s and at most {} a second; the server's settings count (tollgate lanes set {name})",
+                "lanes.{name}: the file says {} per {} s, the server {} per {} s and at most {} a second; the server's settings apply (tollgate lanes set {name})",
                 file.0,
                 file.1,
                 said.0,

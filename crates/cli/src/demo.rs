@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Number of payments due in the same second.
     #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     payments: u32,
-    /// The bank's limit: requests in any second. It refuses more.
+    /// The bank's limit: maximum number of requests in any second. It refuses more.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=5000))]
     limit: u32,
     /// Random seed; the same seed generates the same payments.
@@ -68,7 +68,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let console = Console::open(tollgate).await?;
 
     say(&format!(
-        "{} payments, all due in the same second, for a bank that takes {} a second (seed {})",
+        "{} payments, all due in the same second, for a bank that accepts {} a second (seed {})",
         args.payments, args.limit, args.seed
     ));
     say(&format!("watch it at {}", console.url));
@@ -77,7 +77,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let last_slot = take_in(&intake, &args, due).await?;
     let planned = last_slot.duration_since(due);
     say(&format!(
-        "due at {due}, planned finish {last_slot} ({:.0} s later)",
+        "due at {due}, planned to finish at {last_slot} ({:.0} s later)",
         planned.as_secs_f64()
     ));
     watch(&*store, bank.ledger(), &args, started, last_slot).await?;

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tollgate_server::Log;
 
-/// Payments dispatcher: sends each payment once, at no more than the rate the bank permits.
+/// Payments dispatcher: sends each payment once, within the bank's rate limit.
 #[derive(Debug, Parser)]
 #[command(name = "tollgate", version)]
 struct Cli {

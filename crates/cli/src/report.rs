@@ -67,13 +67,13 @@ impl Report {
                 "every payment took effect at the bank",
                 bank.took == expected.payments,
             ),
-            ("none took effect twice", bank.doubles == 0),
+            ("no payment took effect twice", bank.doubles == 0),
             (
-                "amounts agree per currency",
+                "the amounts agree for each currency",
                 amounts_agree(&totals, &bank.by_currency),
             ),
             (
-                "our log holds no fewer sends than the bank saw",
+                "our log has at least as many sends as the bank received",
                 certificate.sends >= bank.arrivals as u64,
             ),
             (
@@ -112,7 +112,7 @@ impl Report {
         println!("\nThe bank's own ledger");
         println!("  arrivals        {}", self.bank.arrivals);
         println!(
-            "  took effect     {}, twice {}",
+            "  took effect     {}, more than once {}",
             self.bank.took, self.bank.doubles
         );
         println!("  worst second    {} arrivals", self.bank.worst_second);

@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Listen address; port 0 picks a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9090")]
     listen: SocketAddr,
-    /// The bank refuses more than this many requests in any second.
+    /// The bank's limit: maximum number of requests in any second. It refuses more.
     #[arg(
         long,
         value_name = "PER_SECOND",
@@ -36,7 +36,7 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     limit: u32,
-    /// API to emulate: the contract of docs/bank.md, Stripe transfers, or PayPal payouts.
+    /// API to emulate: the contract in docs/bank.md, Stripe transfers, or PayPal payouts.
     #[arg(long = "as", value_name = "API", default_value = "contract")]
     speaks: Speaks,
     /// With --as paypal: lifetime of OAuth tokens in seconds.
@@ -48,13 +48,13 @@ pub(crate) struct Args {
     /// Faults to inject, as a file or as text: "send 3: reset after; 1 in 50: stall".
     #[arg(long, value_name = "FILE|SPEC")]
     faults: Option<String>,
-    /// Delay every answer; short for the fault "all: latency".
+    /// Delay every answer; shorthand for the fault "all: latency".
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=86_400_000))]
     latency_ms: Option<u32>,
-    /// Forget idempotency keys after this time, so that a repeat pays twice; short for "sends: forget-key".
+    /// Forget idempotency keys after this time, so that a repeat pays twice; shorthand for "sends: forget-key".
     #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u32).range(..=86_400))]
     forget_keys_after: Option<u32>,
-    /// Delay until status queries find a payment; short for "sends: settle".
+    /// Delay until status queries find a payment; shorthand for "sends: settle".
     #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u32).range(..=86_400))]
     settle: Option<u32>,
     /// Close connections that are idle for this long. Default: keep them open.

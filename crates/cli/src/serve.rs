@@ -103,7 +103,7 @@ fn start_bank(limit: u32, faults: &Faults, beside: SocketAddr) -> anyhow::Result
     let bank = match kept.map(|port| (port, Bank::start(at(port)))) {
         Some((_, Ok(bank))) => bank,
         Some((port, Err(error))) => {
-            tracing::warn!(%error, port, "the sandbox bank cannot have its usual port; it takes another one");
+            tracing::warn!(%error, port, "the usual port of the sandbox bank is in use; it listens on another one");
             Bank::start(at(0))?
         }
         None => Bank::start(at(0))?,

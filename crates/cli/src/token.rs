@@ -27,7 +27,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     let mut random = [0; 32];
     SysRng
         .try_fill_bytes(&mut random)
-        .context("the system has no random numbers")?;
+        .context("the system provides no random numbers")?;
     let (text, entry) = Token::create(&random, name, *role)?;
     show(&text, &entry);
     Ok(ExitCode::SUCCESS)

@@ -49,7 +49,7 @@ pub struct ArchivedItemQuery {
     pub item_type: Option<String>,
     /// Status with which the item ended, such as `PROCESSING`.
     pub status: Option<String>,
-    /// Account of the debtor or the creditor, complete.
+    /// Complete account number of the debtor or the creditor.
     pub account: Option<String>,
     /// Reference of the payment.
     pub reference: Option<String>,
@@ -115,7 +115,7 @@ impl Archive<'_> {
         self.client.get(&path).await
     }
 
-    /// Shows sizes, days without a file, and what is wrong.
+    /// Shows sizes, days without a file, and problems.
     pub async fn status(self) -> Result<Answer<ArchiveStatus>, Error> {
         self.client.get("/admin/archive/status").await
     }
@@ -127,7 +127,7 @@ impl Archive<'_> {
         self.client.post(path, &Because { reason }).await
     }
 
-    /// Reads the files of a day whole and compares them with their manifests and with the database.
+    /// Reads the complete files of a day and compares them with their manifests and with the database.
     pub async fn verify(self, day: &ArchiveDay) -> Result<Answer<VerifiedDay>, Error> {
         let nothing = serde_json::Map::new();
         self.client.post(&day.path("/verify"), &nothing).await

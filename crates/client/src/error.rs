@@ -86,7 +86,7 @@ impl Error {
 
 fn unreadable(source: &serde_json::Error) -> &'static str {
     if source.is_data() {
-        "the answer is not what the contract says"
+        "the answer does not match the API's contract"
     } else {
         "the answer is not JSON"
     }

@@ -1,6 +1,6 @@
 //! Feeds: topics whose records are imported.
 
-use tollgate_contract::{Because, Feed, FeedList, FeedSeek, FeedSought};
+use tollgate_contract::{Because, Feed, FeedForgotten, FeedList, FeedSeek, FeedSought};
 
 use crate::address::quoted;
 use crate::{Answer, Client, Error};
@@ -24,7 +24,7 @@ impl Feeds<'_> {
         self.client.get("/admin/feeds").await
     }
 
-    /// Stops reading a feed. What was imported goes on.
+    /// Pauses a feed. Records that were already imported are not affected.
     pub async fn pause(self, feed: &str, reason: &str) -> Result<Answer<Feed>, Error> {
         let reason = reason.to_owned();
         let path = path(feed, "pause");
@@ -41,6 +41,13 @@ impl Feeds<'_> {
     /// Moves one partition of a paused feed.
     pub async fn seek(self, feed: &str, seek: &FeedSeek) -> Result<Answer<FeedSought>, Error> {
         self.client.post(&path(feed, "seek"), seek).await
+    }
+
+    /// Deletes the positions of a feed that no process configures any more.
+    pub async fn forget(self, feed: &str, reason: &str) -> Result<Answer<FeedForgotten>, Error> {
+        let reason = reason.to_owned();
+        let path = path(feed, "forget");
+        self.client.post(&path, &Because { reason }).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Jobs: one act on many items, previewed and confirmed.
+//! Jobs: one action on many items, previewed and confirmed.
 
 use tollgate_contract::{Because, Job, JobItems, JobList, JobOrPreview, JobRequest};
 
@@ -12,7 +12,7 @@ pub struct Jobs<'c> {
 }
 
 impl Client {
-    /// Jobs: one act on many items.
+    /// Jobs: one action on many items.
     pub fn jobs(&self) -> Jobs<'_> {
         Jobs { client: self }
     }

@@ -16,18 +16,11 @@
 //!     account: account.to_owned(),
 //!     name: name.to_owned(),
 //! };
+//! let debtor = party("DE02120300000000202051", "Acme");
+//! let creditor = party("DE02500105170137075030", "Bolt");
 //! let payment = NewPayment {
-//!     payment_id: "pay_001".to_owned(),
-//!     amount: "125.50".to_owned(),
-//!     currency: "USD".to_owned(),
-//!     debtor: party("DE02120300000000202051", "Acme"),
-//!     creditor: party("DE02500105170137075030", "Bolt"),
-//!     execute_at: None,
-//!     deadline: None,
-//!     on_missed_deadline: None,
-//!     gateway: None,
-//!     reference: None,
-//!     metadata: None,
+//!     reference: Some("invoice 42".to_owned()),
+//!     ..NewPayment::new("pay_001", "125.50", "USD", debtor, creditor)
 //! };
 //! match client.payments().submit(&payment).await {
 //!     Ok(accepted) => println!("slot: {:?}", accepted.scheduled_time),

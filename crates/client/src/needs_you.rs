@@ -1,25 +1,25 @@
-//! What needs a person.
+//! What needs attention.
 
 use tollgate_contract::{NeedSeenRequest, NeedsYou as Needs};
 
 use crate::address::quoted;
 use crate::{Answer, Client, Error};
 
-/// Calls about what needs a person; see [`Client::needs_you`].
+/// Calls about what needs attention; see [`Client::needs_you`].
 #[derive(Debug, Clone, Copy)]
 pub struct NeedsYou<'c> {
     client: &'c Client,
 }
 
 impl Client {
-    /// What needs a person: held and in doubt payments, stopped lanes, kill switches and more.
+    /// What needs attention: held and in doubt payments, stopped lanes, kill switches and more.
     pub fn needs_you(&self) -> NeedsYou<'_> {
         NeedsYou { client: self }
     }
 }
 
 impl NeedsYou<'_> {
-    /// Lists what needs a person, the most urgent first.
+    /// Lists what needs attention, the most urgent first.
     pub async fn get(self) -> Result<Answer<Needs>, Error> {
         self.client.get("/admin/needs-you").await
     }

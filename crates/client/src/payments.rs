@@ -41,7 +41,7 @@ pub struct PaymentQuery {
     pub accepted_from: Option<String>,
     /// Accepted before this time.
     pub accepted_to: Option<String>,
-    /// Account of the debtor or the creditor, complete.
+    /// Complete account number of the debtor or the creditor.
     pub account: Option<String>,
     /// Reference for the parties.
     pub reference: Option<String>,
@@ -49,7 +49,7 @@ pub struct PaymentQuery {
     pub late: bool,
     /// Only payments that are held.
     pub held: bool,
-    /// Only payments that will miss their deadline as things stand.
+    /// Only payments that are expected to miss their deadline.
     pub at_risk: bool,
     /// Page token: `next` of the previous page.
     pub after: Option<String>,

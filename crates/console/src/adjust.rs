@@ -89,7 +89,7 @@ impl OnPage for contract::LaneAdjusted {
         match self.binds.as_deref() {
             Some("plan") => "the plan",
             Some(_) => "the hard limit",
-            None => "nothing: no deadline is missed",
+            None => "none: no deadline is missed",
         }
     }
     fn changes(&self) -> bool {

@@ -141,7 +141,10 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 }
 
 fn unusual(_: axum::http::Error) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "this page cannot be requested")
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "the address of this page is invalid",
+    )
 }
 
 /// A part of an address, whatever is in it.

@@ -61,7 +61,12 @@ impl Console {
     ) -> Result<Response, Problem> {
         let query = query.map_or_else(String::new, |query| format!("?{query}"));
         let request = Request::get(format!("{address}{query}")).body(Body::empty());
-        let unusual = |_| Problem::new(StatusCode::BAD_REQUEST, "this list cannot be requested");
+        let unusual = |_| {
+            Problem::new(
+                StatusCode::BAD_REQUEST,
+                "the address of this list is invalid",
+            )
+        };
         self.answer(session, request.map_err(unusual)?).await
     }
 }

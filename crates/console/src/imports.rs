@@ -162,7 +162,7 @@ pub(super) async fn upload(
         Some((chunk, receiver))
     });
     let request = request.body(Body::from_stream(pieces));
-    let request = request.map_err(|_| wrong("this cannot be requested"))?;
+    let request = request.map_err(|_| wrong("the request is invalid"))?;
     let (answer, ()) = tokio::join!(console.answer(&session, request), feed);
     let bytes = axum::body::to_bytes(answer?.into_body(), 4096).await;
     let told: Option<contract::Bulk> = bytes

@@ -307,7 +307,7 @@ impl Console {
     /// What the API answers, for the browser as it is.
     async fn relayed(&self, session: &Session, address: &str) -> Result<Response, Problem> {
         let request = Request::get(address).body(Body::empty());
-        let unusual = |_| Problem::new(StatusCode::BAD_REQUEST, "this cannot be requested");
+        let unusual = |_| Problem::new(StatusCode::BAD_REQUEST, "the request is invalid");
         let answer = self.answer(session, request.map_err(unusual)?).await?;
         let kind = answer.headers().get(header::CONTENT_TYPE).cloned();
         let mut relayed = answer.into_body().into_response();

@@ -59,7 +59,7 @@ impl Gate {
             (None, Some(provisional)) => {
                 format!("no estimate is available: {}", provisional.reason)
             }
-            (None, None) => "nothing waits".to_owned(),
+            (None, None) => "nothing is waiting".to_owned(),
         };
         Self {
             last_second: last.map_or(0, |(_, sends)| *sends),
@@ -76,7 +76,7 @@ impl Gate {
         let (late, untold) = (grouped(&self.now.late), grouped(&self.now.untold));
         match self.now.untold {
             0 => late,
-            _ => format!("{late}, and {untold} without a time"),
+            _ => format!("{late}, and {untold} without an estimate"),
         }
     }
     pub(super) fn is_late(&self) -> bool {

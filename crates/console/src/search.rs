@@ -51,7 +51,7 @@ pub(super) async fn find(
         return Ok(Redirect::to(&format!("/console/lanes/{}", part(sought))).into_response());
     }
     if !session.may(Needs::Read) {
-        let error = "nothing has this id; your token may look up single ids only";
+        let error = "nothing has this id; your token only allows you to search by id";
         return Err(Problem::new(StatusCode::NOT_FOUND, error));
     }
     for field in ["reference", "account"] {

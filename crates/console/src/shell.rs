@@ -144,7 +144,7 @@ pub(super) fn soft(text: &str) -> String {
 /// Only words of ours: an address cannot put its own on the page.
 fn notice(done: &str) -> &'static str {
     match done {
-        "paused" => "The lane is paused. It starts no new sends.",
+        "paused" => "The lane is paused. No new sends start.",
         "resumed" => "The lane is resumed.",
         "limit" => "The limit is changed on every node.",
         "adjusted" => "The lane is changed on every node. Its waiting items have new slots.",
@@ -152,11 +152,13 @@ fn notice(done: &str) -> &'static str {
         "released" => "The payment is released.",
         "rescheduled" => "The payment is rescheduled.",
         "resolved" => "Resolved. It is no longer in doubt.",
-        "nothing" => "No payment that was last sent on that day is in doubt.",
+        "nothing" => "No payment last sent on that day is in doubt.",
         "proved" => {
-            "The banks were asked. What they have executed is no longer in doubt within seconds."
+            "The banks were asked. Payments that they have executed are resolved within seconds."
         }
-        "unproved" => "The banks were asked. No answer ends a doubt yet; Tollgate goes on asking.",
+        "unproved" => {
+            "The banks were asked. No payment has been resolved yet; Tollgate keeps asking."
+        }
         "proposed" => "Recorded as a proposal. A second person must confirm it.",
         "replayed" => "Replayed: it is back in the queue, as its next run.",
         "moved" => "The invoice is rescheduled.",
@@ -164,8 +166,8 @@ fn notice(done: &str) -> &'static str {
         "seen" => "Marked as seen. It returns when its count grows.",
         "stopped" => "The job is stopped. The items still to do are unchanged.",
         "asked" => "The status check has started.",
-        "feed-paused" => "The feed is paused. Imported payments go on.",
-        "feed-resumed" => "The feed is read again.",
+        "feed-paused" => "The feed is paused. Records that were already imported are not affected.",
+        "feed-resumed" => "The feed is resumed.",
         "switched" => "Saved. The change applies to every node.",
         _ => "",
     }

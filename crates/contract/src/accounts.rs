@@ -25,11 +25,11 @@ pub struct Totals {
     pub invoices: Vec<Bucket>,
     /// All invoices of the day, by currency: the sums of `invoices`.
     pub invoice_sums: Vec<TotalSum>,
-    /// Where they were summed up from. Archiving and dropping a day do not change its totals.
+    /// Where the totals come from. Archiving and dropping a day do not change its totals.
     pub source: AnswerSource,
 }
 
-/// What all statuses of a currency add up to.
+/// Sum of all statuses in a currency.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct TotalSum {
     /// ISO 4217 code.

@@ -14,21 +14,21 @@ pub struct AnswerSource {
     /// earlier.
     #[schema(schema_with = words::answer_from)]
     pub from: String,
-    /// Whether it was in a file only and was restored into the database.
+    /// Whether it was only in a file and has been restored into the database.
     pub restored: bool,
 }
 
-/// What fits a list and is not in it, because it is in the archive.
+/// Archived items that match the list but are not in it.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ArchivedPart {
-    /// UTC day of the end, about the first.
+    /// Approximate UTC day on which the first of them ended.
     #[schema(example = "2026-01-02")]
     pub first_day: String,
-    /// UTC day of the end, about the last.
+    /// Approximate UTC day on which the last of them ended.
     #[schema(example = "2026-10-16")]
     pub last_day: String,
-    /// One sentence for people.
+    /// Human-readable sentence.
     pub what: String,
 }
 
@@ -71,9 +71,9 @@ pub struct ArchivedDay {
     pub dropped_at: Option<Timestamp>,
     /// When it was restored from its file. Null once it is dropped again.
     pub restored_at: Option<Timestamp>,
-    /// What is wrong with it, since when, and what to do. Null if it is in order.
+    /// What is wrong with the day, since when, and what to do. Null if nothing is wrong.
     #[schema(
-        example = "2026-11-18T00:10:00Z: PAYMENT of 2026-10-16 could not be exported: /archive/.lock cannot be written: No space left on device; free space in retention.export_dir and run it again, nothing was dropped"
+        example = "2026-11-18T00:10:00Z: PAYMENT of 2026-10-16 could not be exported: /archive/.lock cannot be written: No space left on device; free space in retention.export_dir and run it again; nothing was dropped"
     )]
     pub trouble: Option<String>,
 }
@@ -140,7 +140,7 @@ pub struct ArchivedItemLine {
     pub finished_at: Timestamp,
     /// Deadline, or null.
     pub deadline: Option<Timestamp>,
-    /// Number of exchanges with the bank or provider.
+    /// Number of requests to the bank or provider.
     pub attempts: usize,
     /// Whether personal data were erased from it.
     pub erased: bool,
@@ -178,11 +178,13 @@ pub struct ArchiveStatus {
     pub exports: bool,
     /// The archive by item type.
     pub types: Vec<ArchivedType>,
-    /// What takes up space in the store, the largest first: tables with their indexes on PostgreSQL, files on SQLite. At
+    /// What takes up space in the store, largest first: tables with their indexes on PostgreSQL, files on SQLite. At
     /// most 20.
     pub parts: Vec<StorePart>,
-    /// What is wrong, the oldest day first. Empty if every day is in order.
+    /// Problems, oldest day first. Empty if there are none.
     pub troubles: Vec<ArchiveTrouble>,
+    /// One sentence for each closed day that has had no file for more than a day. Empty without `retention.export_dir`.
+    pub overdue: Vec<String>,
 }
 
 /// The archive of one item type.
@@ -192,22 +194,22 @@ pub struct ArchivedType {
     /// Type of the items.
     #[schema(example = "PAYMENT")]
     pub item_type: String,
-    /// Whole days after its end for which an item stays in the hot tables.
+    /// Whole days that an item stays in the hot tables after its end.
     pub hot_days: u32,
-    /// Days after its end for which it stays in the database.
+    /// Days that an item stays in the database after its end.
     pub archive_days: u32,
-    /// Acceptance of the oldest item in the hot tables. Items that have not ended stay there however old they are.
+    /// Time at which the oldest item in the hot tables was accepted. Items that have not ended stay there however old they are.
     pub oldest_hot: Option<Timestamp>,
     /// Number of days in the archive.
     pub days: u64,
-    /// Of these, days in files only.
+    /// Number of these days that are in files only.
     pub days_dropped: u64,
     /// Archive lag: closed days that are not exported yet.
     pub days_to_export: u64,
     /// The oldest of them.
     #[schema(example = "2026-10-16")]
     pub oldest_to_export: Option<String>,
-    /// On PostgreSQL, days ahead that have a partition. Null on SQLite.
+    /// On PostgreSQL, the number of coming days that have a partition. Null on SQLite.
     pub days_ready: Option<u32>,
 }
 
@@ -221,7 +223,7 @@ pub struct StorePart {
     pub bytes: u64,
 }
 
-/// A day that is not in order.
+/// A day of the archive with a problem.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ArchiveTrouble {
@@ -240,7 +242,7 @@ pub struct ArchiveTrouble {
     pub what: String,
 }
 
-/// The exported files of a day, each of which is what it should be.
+/// The exported files of a day, all of them intact.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifiedDay {
@@ -251,7 +253,7 @@ pub struct VerifiedDay {
     pub files: Vec<VerifiedExport>,
 }
 
-/// A file that was read whole, and is what it should be.
+/// An exported file that has been read completely and is intact.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifiedExport {
@@ -281,4 +283,7 @@ pub struct ArchiveRound {
     pub dropped: u64,
     /// One sentence for each day that could not be exported, verified or dropped.
     pub troubles: Vec<String>,
+    /// One sentence for each day that was skipped: another export, verification or restore was running, or items were moved into
+    /// the day meanwhile. A later round continues with it.
+    pub skipped: Vec<String>,
 }

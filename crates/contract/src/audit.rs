@@ -16,17 +16,17 @@ pub struct AuditLog {
     pub next: Option<i64>,
     /// Page token: pass it as `before`. Null on the first page.
     pub previous: Option<i64>,
-    /// Number of entries in the whole list, counted up to 10,000. Null if it would have to look at each of many.
+    /// Number of entries in the whole list, counted up to 10,000. Null if counting would read too many of them.
     pub count: Option<u64>,
     /// Whether there are more than `count`.
     pub at_least: bool,
     /// False if the search stopped before the page was full: continue with `next`.
     pub complete: bool,
-    /// If the search stopped: entries older than this, or newer with `before`, were not looked at.
+    /// Set if the search stopped early: entries older than this (with `before`: newer) were not examined.
     pub scanned_to: Option<Timestamp>,
     /// Where the entries of this page come from.
     pub source: AnswerSource,
-    /// Entries about archived items are kept with the items and are not in this list. Null if there are none.
+    /// Entries about archived items are stored with the items and are not in this list. Null if there are none.
     pub archived: Option<ArchivedPart>,
 }
 
@@ -34,7 +34,7 @@ pub struct AuditLog {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditEntry {
-    /// Number of the entry; later entries have greater ones.
+    /// Number of the entry; later entries have higher numbers.
     pub id: i64,
     /// When it happened.
     pub at: Timestamp,
@@ -53,6 +53,6 @@ pub struct AuditEntry {
     pub status_after: Option<String>,
     /// Who did it.
     pub actor: String,
-    /// Free text. Account numbers are complete for the role `operate` only.
+    /// Free text. Only the role `operate` sees complete account numbers.
     pub detail: String,
 }

@@ -3,27 +3,27 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A question to a bank.
+/// A status query to a bank.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct BankQuestion {
-    /// Id of the payment. It need not be known here.
+    /// Id of the payment. Tollgate need not know it.
     #[schema(min_length = 1, max_length = 128, example = "pay_001")]
     pub payment_id: String,
 }
 
-/// What a bank was asked, what it answered, and what that means by its description.
+/// A status query to a bank, its answer, and the meaning of the answer according to the bank's description.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BankAnswer {
     /// The request as it went out, with credentials masked.
     pub question: String,
-    /// HTTP status of the answer; null if no whole answer came.
+    /// HTTP status of the answer; null if no complete answer came.
     #[schema(example = 200)]
     pub status: Option<u16>,
     /// Body of the answer, up to 4,000 characters.
     pub body: String,
-    /// Meaning of the answer by the bank's description.
+    /// Meaning of the answer according to the bank's description.
     #[schema(example = "not known")]
     pub means: String,
     /// Line of the description whose row applied; null if none did.

@@ -63,7 +63,7 @@ pub struct Blackout {
     pub from: Timestamp,
     /// End.
     pub to: Timestamp,
-    /// Why.
+    /// Reason.
     #[serde(default)]
     #[schema(max_length = 500)]
     pub reason: String,

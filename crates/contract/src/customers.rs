@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::words;
 
-/// A customer: the party that invoices are charged to.
+/// A customer: the party that is charged for invoices.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(example = json!({"customerId": "c_1", "currency": "DKK", "timeZone": "Europe/Copenhagen"}))]

@@ -47,7 +47,7 @@ pub struct ErasureItem {
     pub id: String,
 }
 
-/// What an erasure would do. Confirm it with the same request, `digest` instead of `dryRun`.
+/// What an erasure would do. To confirm it, send the same request with `digest` instead of `dryRun`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErasurePreview {
@@ -56,9 +56,9 @@ pub struct ErasurePreview {
     pub kind: String,
     /// Confirms exactly these items.
     pub digest: String,
-    /// Number of items to erase in the hot tables. The archive, exported files and texts are searched when it runs.
+    /// Number of items to erase in the hot tables. The archive, exported files and texts are searched when the erasure runs.
     pub count: u64,
-    /// There are more items than a preview counts (10,000). The erasure has no limit.
+    /// Whether there are more items than a preview counts (10,000). The erasure itself has no limit.
     pub more: bool,
     /// Up to 20 of them.
     pub first: Vec<ErasureItem>,
@@ -66,7 +66,7 @@ pub struct ErasurePreview {
     pub left_out: u64,
     /// Up to 20 of them.
     pub first_left_out: Vec<ErasureLeftOut>,
-    /// Places that the erasure does not reach, and what ends the data there.
+    /// Places in which the erasure does not delete data, and what removes the data there.
     pub outside: Vec<ErasureOutside>,
 }
 
@@ -80,12 +80,12 @@ pub struct ErasureLeftOut {
     pub reason: String,
 }
 
-/// A place that an erasure does not reach.
+/// A place in which the erasure does not delete data.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ErasureOutside {
     /// The place, such as backups.
     pub place: String,
-    /// The command, or the time, that ends the data there.
+    /// The command or the time that removes the data there.
     pub ends: String,
 }
 
@@ -116,19 +116,24 @@ pub struct Erasure {
     pub texts: u64,
     /// Exported files that were rewritten.
     pub files: u64,
-    /// Items that were left out because they have not ended.
+    /// Items and exported days that were left out. `firstLeftOut` has the reasons.
     pub left_out: u64,
     /// Up to 100 of them.
     pub first_left_out: Vec<ErasureLeftOut>,
+    /// Reason why the last try failed. Tollgate retries. Null while the erasure makes progress.
+    #[schema(example = "/exports/.lock cannot be written: Not a directory")]
+    pub trouble: Option<String>,
+    /// Time of the first failure since the last progress, or null.
+    pub troubled_since: Option<Timestamp>,
     /// Start.
     pub started_at: Timestamp,
     /// End. Null while it runs.
     pub ended_at: Option<Timestamp>,
-    /// Places that the erasure does not reach, and what ends the data there.
+    /// Places in which the erasure does not delete data, and what removes the data there.
     pub outside: Vec<ErasureOutside>,
 }
 
-/// The preview of an erasure, or the erasure itself; `kind` tells which.
+/// The preview of an erasure, or the erasure itself; `kind` says which.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 #[schema(discriminator(property_name = "kind", mapping(

@@ -33,7 +33,7 @@ pub struct Error {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(required = false)]
     pub details: BTreeMap<String, String>,
-    /// With the code `preview_stale`: the new preview, to confirm instead.
+    /// Only with the code `preview_stale`: the new preview, which you can confirm instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     pub preview: Option<Box<JobPreview>>,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// State of the events: every move of a payment or an invoice, published to a topic.
+/// State of event publishing: every move of a payment or an invoice, published to a topic.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Events {
@@ -22,9 +22,9 @@ pub struct Events {
     pub published: u64,
     /// Time at which an event was last published.
     pub last_published_at: Option<Timestamp>,
-    /// Current trouble with the brokers. Tollgate keeps trying; events are kept.
+    /// Current problem with the brokers. Tollgate keeps trying; events are kept.
     pub trouble: Option<String>,
-    /// Time of the trouble.
+    /// Time at which the problem was noticed.
     pub trouble_at: Option<Timestamp>,
     /// How the settings of another process differ from those of the process that publishes.
     pub difference: Option<String>,

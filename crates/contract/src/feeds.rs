@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// All feeds that have run on this store.
+/// All feeds that have run on this store and were not forgotten.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FeedList {
@@ -19,7 +19,7 @@ pub struct Feed {
     /// Name of the feed.
     #[schema(example = "payments")]
     pub name: String,
-    /// Topic that is read.
+    /// Topic that the feed reads.
     pub topic: String,
     /// `PAYMENT` or `INVOICE`. Null before the first record is imported.
     #[schema(example = "PAYMENT")]
@@ -32,11 +32,13 @@ pub struct Feed {
     pub paused_by: Option<String>,
     /// When it was paused.
     pub paused_at: Option<Timestamp>,
-    /// Current trouble with the brokers. Tollgate keeps trying.
+    /// Current problem: with the brokers, or partitions without a reader. Tollgate keeps trying.
     pub trouble: Option<String>,
-    /// Time of the trouble.
+    /// Time at which the problem was noticed.
     pub trouble_at: Option<Timestamp>,
-    /// Records that are not read yet, as far as is known.
+    /// Last time at which a process read the feed. Set only if no process has read it for more than a minute.
+    pub unread_since: Option<Timestamp>,
+    /// Number of records that have not been read yet, as last seen. Out of date while no process reads the feed.
     pub lag: u64,
     /// Records read so far, dead letters included.
     pub records: u64,
@@ -56,11 +58,11 @@ pub struct FeedPartition {
     pub partition: u32,
     /// Offset of the next record to read. Null before the first read.
     pub position: Option<i64>,
-    /// Offset at which the partition ends, as far as is known.
+    /// Offset at which the partition ends, as last seen.
     pub log_end: Option<i64>,
-    /// Process that reads the partition.
+    /// Process that reads the partition now.
     pub owner: Option<String>,
-    /// Imported chunks whose records are not planned yet.
+    /// Number of imported chunks whose records do not have slots yet.
     pub waiting_chunks: u64,
     /// Import that has the partition's records; its line numbers are offsets plus 1.
     pub batch_id: String,
@@ -76,7 +78,18 @@ pub struct FeedSought {
     pub effect: String,
 }
 
-/// Where a feed reads on.
+/// Effect of forgetting a feed.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FeedForgotten {
+    /// Name of the feed.
+    #[schema(example = "payments")]
+    pub name: String,
+    /// Effect, as one sentence.
+    pub effect: String,
+}
+
+/// New position of a partition.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FeedSeek {

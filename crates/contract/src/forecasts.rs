@@ -87,7 +87,7 @@ pub struct Certificate {
     pub worst_window: Option<Peak>,
     /// Number of sends at the end of a sliding second that exceeded its limit.
     pub sends_above_limit: u64,
-    /// Sends as a share of what the limits allowed between the first and the last send.
+    /// Sends, as a share of the sends that the limits allowed between the first and the last send.
     pub utilisation: Option<f64>,
     /// Lane versions that applied, oldest first.
     pub limits: Vec<Limit>,
@@ -128,7 +128,7 @@ pub struct Limit {
     pub reason: String,
 }
 
-/// What is to be forecast.
+/// A forecast to compute.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(example = json!({
@@ -157,7 +157,7 @@ pub struct ForecastRequest {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WhatIf {
-    /// Numbers that differ from the lane's.
+    /// Settings that differ from the lane's.
     #[serde(flatten)]
     pub lane: LaneNumbers,
     /// Hypothetical pause of the lane from now until this time.

@@ -10,7 +10,7 @@ use crate::NeedAmount;
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldList {
-    /// Number of held items of this type, whatever their gateway.
+    /// Number of held items of this type, for all gateways.
     pub count: u64,
     /// Whether there may be more than `count`: counting stops at 100,000.
     pub at_least: bool,
@@ -24,7 +24,7 @@ pub struct HeldList {
     pub previous: Option<String>,
     /// False if the search for a gateway stopped before the page was full: continue with `next`.
     pub complete: bool,
-    /// If the search stopped: held items beyond this due time were not looked at.
+    /// Set if the search stopped early: held items beyond this due time were not examined.
     pub scanned_to: Option<Timestamp>,
 }
 

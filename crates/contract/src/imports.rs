@@ -15,7 +15,7 @@ use crate::words;
 pub struct Bulk {
     /// Id of the import.
     pub batch_id: String,
-    /// Only if the same file was sent before: when it was imported.
+    /// Only if the same file was sent before: the time at which it was imported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported_at: Option<Timestamp>,
 }
@@ -106,7 +106,7 @@ pub struct BulkState {
     pub deadline: Option<BulkDeadline>,
     /// Why some lines have no slot yet, and when Tollgate tries again. Null if nothing is blocked.
     pub why_not_running: Option<String>,
-    /// What happened to its payments since. Only if requested.
+    /// What has happened to its payments since the import. Only if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub since: Option<BulkSince>,
@@ -119,7 +119,7 @@ pub struct BulkAmount {
     pub currency: String,
     /// Number of payments.
     pub count: u64,
-    /// Their total as a decimal.
+    /// Total amount as a decimal.
     pub amount: String,
 }
 
@@ -184,7 +184,7 @@ pub struct BulkWaiting {
     pub as_of: Timestamp,
 }
 
-/// Payments of an import by their present status.
+/// Payments of an import, counted by their current status.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BulkSince {
@@ -209,7 +209,7 @@ pub struct BulkBucket {
     pub currency: String,
     /// Number of payments.
     pub count: u64,
-    /// Their total as a decimal.
+    /// Total amount as a decimal.
     #[schema(example = "125.50")]
     pub amount: String,
 }

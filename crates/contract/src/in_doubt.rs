@@ -97,19 +97,19 @@ pub enum ResolutionResult {
     Proposed(Proposed),
 }
 
-/// The questions that were asked.
+/// The queries that were made.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InDoubtQuestions {
     /// Number of payments to ask about.
     pub payments: usize,
-    /// Number of payments that their bank was asked about. Null with `in_doubt.ask = "services"`.
+    /// Number of payments about which a bank was asked. Null with `in_doubt.ask = "services"`.
     pub asked: Option<usize>,
-    /// Number of answers that say something about the payment.
+    /// Number of answers that contain information about the payment.
     pub answered: Option<usize>,
-    /// Number of payments that their bank has executed: they are no longer in doubt within seconds.
+    /// Number of payments that their bank has executed. They stop being in doubt within seconds.
     pub resolved: Option<usize>,
-    /// Payments that were not asked about within 20 seconds. Pass them as `paymentIds` to go on.
+    /// Payments that were not queried within 20 seconds. Pass them as `paymentIds` to continue.
     pub left: Vec<String>,
     /// Started status checks. See `GET /payments/check-status/{workflowId}` for their progress.
     pub workflow_ids: Vec<String>,

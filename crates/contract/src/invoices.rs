@@ -34,8 +34,14 @@ pub struct AcceptedInvoice {
     /// Current status.
     #[schema(schema_with = words::invoice_status)]
     pub status: String,
-    /// Time at which the invoice will be charged.
-    pub scheduled_time: Timestamp,
+    /// Time at which the invoice is due to be charged, or was. Missing if it has ended and is in an archive file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub scheduled_time: Option<Timestamp>,
+    /// The UTC day on which it ended, if it is in the archive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "2026-11-16")]
+    pub archived: Option<String>,
     /// Warning: for example, the schedule fires every minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -89,7 +95,7 @@ pub struct Invoice {
     pub timeline: Vec<Event>,
     /// Where this answer comes from.
     pub source: AnswerSource,
-    /// The day on which it ended, in UTC, if this answer comes from the archive.
+    /// The UTC day on which it ended, if this answer comes from the archive.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "2026-11-16")]
     pub archived: Option<String>,
@@ -106,7 +112,7 @@ pub struct CheckVerdict {
     /// What the check decided.
     #[schema(schema_with = words::verdict)]
     pub verdict: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
@@ -138,9 +144,9 @@ pub struct InvoiceList {
     pub previous: Option<String>,
     /// False if the search stopped before the page was full: continue with `next`.
     pub complete: bool,
-    /// If the search stopped: invoices accepted earlier, or with `before` later, were not looked at.
+    /// Set if the search stopped early: invoices accepted before this time (with `before`: after it) were not examined.
     pub scanned_to: Option<Timestamp>,
-    /// Number of invoices in the whole list. Null if it would have to look at each of many, and with `order=id`.
+    /// Number of invoices in the whole list. Null if counting would read too many of them, and with `order=id`.
     pub count: Option<u64>,
     /// Whether there are more than `count`.
     pub at_least: bool,
@@ -189,7 +195,7 @@ pub struct ScheduleInForce {
     pub cron: String,
     /// IANA time zone. Null means the customer's.
     pub time_zone: Option<String>,
-    /// Charges that fall into closed time of this calendar move to its next opening.
+    /// Charges that fall outside the opening hours of this calendar move to its next opening.
     pub calendar: Option<String>,
     /// The next five times, in the given time zone, or else the customer's; UTC for the global schedule.
     pub next_occurrences: Vec<Timestamp>,
@@ -253,7 +259,7 @@ pub struct InvoiceCorrection {
     pub reason: String,
 }
 
-/// That an invoice was paid elsewhere.
+/// Marks an invoice as paid elsewhere.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InvoiceSettlement {
@@ -276,7 +282,7 @@ pub struct Schedule {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "Europe/Copenhagen")]
     pub time_zone: Option<String>,
-    /// Charges that fall into closed time of this calendar move to its next opening.
+    /// Charges that fall outside the opening hours of this calendar move to its next opening.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calendar: Option<String>,
 }
@@ -292,7 +298,7 @@ pub struct ScheduleChange {
     /// IANA time zone. Default: the customer's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// Charges that fall into closed time of this calendar move to its next opening.
+    /// Charges that fall outside the opening hours of this calendar move to its next opening.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calendar: Option<String>,
     /// Reason, recorded in the audit log.

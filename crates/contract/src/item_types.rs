@@ -56,7 +56,7 @@ pub struct ItemTypeChange {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 10_000)]
     pub batch_size: Option<u32>,
-    /// At most `batchSize`. Binds with the next claim: flows that run keep their items.
+    /// At most `batchSize`. Applies from the next claim: running flows keep their items.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 500)]
     pub items_per_flow: Option<u32>,

@@ -32,7 +32,7 @@ pub struct Provisional {
     /// The reason as one sentence.
     #[schema(example = "lane \"default\" is paused by ann until someone resumes it: maintenance")]
     pub reason: String,
-    /// Since when there is no estimate.
+    /// Time since which there has been no estimate.
     pub since: Timestamp,
 }
 

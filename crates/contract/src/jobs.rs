@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::words;
 
-/// What a job would do. Confirm it with the same request, `digest` instead of `dryRun`.
+/// What a job would do. To confirm it, send the same request with `digest` instead of `dryRun`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobPreview {
@@ -28,7 +28,7 @@ pub struct JobPreview {
     pub amounts: BTreeMap<String, String>,
     /// Up to 20 items, sorted by id.
     pub first: Vec<JobPreviewItem>,
-    /// Items that the filter selects and the act does not apply to, by reason.
+    /// Items that the filter selects but the action does not apply to, by reason.
     pub excluded: Vec<JobExcluded>,
     /// The preview can be confirmed until this time.
     pub expires_at: Timestamp,
@@ -60,7 +60,7 @@ pub struct JobPreviewItem {
 /// Items that are left out, for one reason.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct JobExcluded {
-    /// Why the act does not apply.
+    /// Why the action does not apply.
     #[schema(example = "it was sent and may have been executed")]
     pub reason: String,
     /// Number of items.
@@ -69,7 +69,7 @@ pub struct JobExcluded {
     pub first: Vec<String>,
 }
 
-/// The preview of a job, or the job itself; `kind` tells which.
+/// The preview of a job, or the job itself; `kind` says which.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 #[schema(discriminator(property_name = "kind", mapping(
@@ -83,7 +83,7 @@ pub enum JobOrPreview {
     Job(Box<Job>),
 }
 
-/// A job: one act on many items.
+/// A job: one action on many items.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
@@ -102,7 +102,7 @@ pub struct Job {
     /// State of the job.
     #[schema(schema_with = words::job_state)]
     pub state: String,
-    /// Which items.
+    /// The items to select.
     #[schema(schema_with = words::conditions)]
     pub filter: Map<String, Value>,
     /// For `reschedule`: the earliest time.
@@ -118,9 +118,9 @@ pub struct Job {
     pub amounts: BTreeMap<String, String>,
     /// Number of items done.
     pub done: u64,
-    /// Number of items left out: changed since the preview, or the act no longer applies.
+    /// Number of items left out: changed since the preview, or the action no longer applies.
     pub left_out: u64,
-    /// Number of items that were not looked at yet. A stopped job leaves them unchanged.
+    /// Number of items that have not been processed yet. A stopped job leaves them unchanged.
     pub left: u64,
     /// Items per second since the start.
     #[schema(example = 480.5)]
@@ -139,16 +139,16 @@ pub struct Job {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobItem {
-    /// Position among the items of the job.
+    /// Position in the list of the job's items.
     pub number: u64,
     /// Id of the item.
     #[schema(example = "pay_001")]
     pub id: String,
-    /// Whether the act was done.
+    /// Whether the action was done.
     pub done: bool,
     /// Why the item was left out; null if it was done.
     pub left_out: Option<String>,
-    /// With `ask`: what the bank answered, in one sentence. Null otherwise.
+    /// With `ask`: the bank's answer in one sentence. Otherwise null.
     #[schema(example = "the bank has executed it; no longer in doubt")]
     pub answer: Option<String>,
 }
@@ -180,14 +180,14 @@ pub struct JobItems {
     pub count: u64,
 }
 
-/// One act on many items, or its preview.
+/// One action on many items, or its preview.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct JobRequest {
     /// What to do to each item.
     #[schema(schema_with = words::job_act)]
     pub act: String,
-    /// Which items.
+    /// The items to select.
     pub filter: JobFilter,
     /// For `reschedule`: the earliest time, with an offset or with a time zone in brackets.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -200,17 +200,17 @@ pub struct JobRequest {
     /// Only preview the job.
     #[serde(default)]
     pub dry_run: bool,
-    /// The `digest` of the preview to start. Act and filter must be the same.
+    /// The `digest` of the preview to start. `act` and `filter` must be the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 64, max_length = 64)]
     pub digest: Option<String>,
 }
 
-/// Which items. All conditions must hold; at least one is required.
+/// The items to select. All conditions must hold; at least one is required.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct JobFilter {
-    /// Set to true to select every item that the act applies to, with no other condition.
+    /// Set to true to select every item that the action applies to, with no other condition.
     pub all: bool,
     /// `PAYMENT` (default). `replay` also takes `INVOICE` and `NOTIFICATION`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -254,7 +254,7 @@ pub struct JobFilter {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     pub currency: Option<String>,
-    /// Account of the debtor or the creditor, complete.
+    /// Complete account number of the debtor or the creditor.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
     pub account: Option<String>,
@@ -262,7 +262,7 @@ pub struct JobFilter {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
     pub reference: Option<String>,
-    /// Whether the deadline has passed before the payment ended.
+    /// Whether the deadline passed before the payment ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
     /// Whether the item is held.

@@ -12,7 +12,11 @@ use crate::words;
 #[serde(deny_unknown_fields)]
 pub struct PauseRequest {
     /// Reason, recorded in the audit log.
-    #[schema(min_length = 1, max_length = 500, example = "the bank asked for quiet")]
+    #[schema(
+        min_length = 1,
+        max_length = 500,
+        example = "the bank asked for a pause"
+    )]
     pub reason: String,
     /// Default: now.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,7 +31,11 @@ pub struct PauseRequest {
 #[serde(deny_unknown_fields)]
 pub struct ResumeRequest {
     /// Reason, recorded in the audit log.
-    #[schema(min_length = 1, max_length = 500, example = "the bank asked for quiet")]
+    #[schema(
+        min_length = 1,
+        max_length = 500,
+        example = "the bank asked for a pause"
+    )]
     pub reason: String,
     /// Default: now.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +55,7 @@ pub struct ReplanRequest {
     pub preview: bool,
 }
 
-/// The payments of a refusal storm are to be sent again, or a preview of that.
+/// Reopens the payments of a refusal storm, or previews that.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReopenRequest {
@@ -70,7 +78,7 @@ pub struct LaneChange {
     /// Name of the lane.
     #[schema(schema_with = words::id)]
     pub config_name: String,
-    /// The new numbers.
+    /// The new settings.
     #[serde(flatten)]
     pub change: LaneNumbers,
     /// Reason, recorded in the audit log.
@@ -117,7 +125,7 @@ pub struct LaneNumbers {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(example = json!({"dryRun": true, "maxPerSecond": 50, "maxPerWindow": 200}))]
 pub struct LaneAdjustment {
-    /// Without any number: those that would meet every deadline.
+    /// Without any settings, the preview proposes settings that would meet every deadline.
     #[serde(flatten)]
     pub change: LaneNumbers,
     /// Reason, recorded in the audit log. Required unless `dryRun` is true.

@@ -151,7 +151,7 @@ pub struct Second {
 pub struct Replan {
     /// Name of the lane.
     pub lane: String,
-    /// Whether it is a preview only.
+    /// Whether this is only a preview.
     pub preview: bool,
     /// The effect on waiting items.
     #[serde(flatten)]
@@ -166,9 +166,9 @@ pub struct Recount {
     pub lane: String,
     /// Number of windows whose count was wrong.
     pub windows_corrected: u64,
-    /// Number of slots that were counted and not taken.
+    /// Number of slots that were counted but not taken.
     pub room_returned: u64,
-    /// Number of slots that were taken and not counted.
+    /// Number of slots that were taken but not counted.
     pub slots_not_counted: u64,
 }
 
@@ -203,9 +203,9 @@ pub struct Shift {
     pub finish_before: Option<Timestamp>,
     /// Time of the last send with the change.
     pub finish_after: Option<Timestamp>,
-    /// Deadlines that only the change meets.
+    /// Deadlines that are missed now and met with the change.
     pub deadlines_won: u64,
-    /// Deadlines that only the change misses.
+    /// Deadlines that are met now and missed with the change.
     pub deadlines_lost: u64,
     /// Deadlines missed without the change.
     pub missed_before: u64,
@@ -219,7 +219,7 @@ pub struct Shift {
     pub with_deadline: u64,
 }
 
-/// The numbers of a lane.
+/// The settings of a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LaneSettings {
@@ -245,7 +245,7 @@ pub struct LaneSettings {
 pub struct LaneAdjusted {
     /// Name of the lane.
     pub lane: String,
-    /// Whether it was applied.
+    /// Whether the adjustment was applied.
     pub applied: bool,
     /// Version of the lane: the one that the preview is about, or the new one.
     pub version: i64,
@@ -265,7 +265,7 @@ pub struct LaneAdjusted {
     pub effect: Shift,
     /// The forecast after the adjustment, as one sentence.
     pub verdict_after: String,
-    /// Why `confirm` is required to apply it; otherwise null.
+    /// Why `confirm` is required to apply the adjustment; otherwise null.
     pub strands: Option<String>,
     /// Pass it as `digest` to apply exactly this. Null once it is applied.
     pub digest: Option<String>,
@@ -307,7 +307,7 @@ pub struct Storm {
 pub struct ReopenedStorm {
     /// Number of the refusal storm.
     pub storm: i64,
-    /// Whether it is a preview only.
+    /// Whether this is only a preview.
     pub preview: bool,
     /// Number of reopened payments.
     pub reopened: u64,
@@ -316,8 +316,8 @@ pub struct ReopenedStorm {
     pub amounts: BTreeMap<String, String>,
     /// Number of payments that stay rejected.
     pub kept: u64,
-    /// Reasons, for up to 100 of them.
+    /// Reasons for up to 100 of these payments.
     pub kept_because: BTreeMap<String, String>,
-    /// False if payments are left over: send the request again.
+    /// False if there are more payments: send the request again.
     pub complete: bool,
 }

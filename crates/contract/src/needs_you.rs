@@ -6,28 +6,28 @@ use utoipa::ToSchema;
 
 use crate::words;
 
-/// Everything that needs a person. At most two seconds old.
+/// Everything that needs attention. At most two seconds old.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NeedsYou {
     /// Time at which it was counted.
     pub as_of: Timestamp,
-    /// What needs a person, the most urgent first. Empty if nothing does.
+    /// What needs attention, most urgent first. Empty if nothing does.
     pub needs: Vec<Need>,
-    /// What a person has marked as seen. It returns to `needs` when its count grows.
+    /// Kinds that a person has marked as seen. A kind returns to `needs` when its count grows.
     pub seen: Vec<Need>,
-    /// Kill switches that are on, also when a person has seen them.
+    /// Kill switches that are on, including those marked as seen.
     pub kill_switches: Vec<KillSwitch>,
 }
 
-/// One kind of what needs a person.
+/// One kind of items that need attention.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Need {
     /// Stable name of the kind.
     #[schema(schema_with = words::need)]
     pub kind: String,
-    /// Title for people.
+    /// Human-readable title.
     #[schema(example = "Held")]
     pub title: String,
     /// Number of items, lanes, imports or item types.
@@ -37,12 +37,12 @@ pub struct Need {
     pub at_least: bool,
     /// Total amounts by currency. Empty where no money is involved.
     pub amounts: Vec<NeedAmount>,
-    /// When the oldest was due, sent, accepted, paused or reported. With `deadlines-at-risk`, the first deadline.
+    /// Time at which the oldest was due, sent, accepted, paused or reported. With `deadlines-at-risk`, the first deadline.
     pub oldest: Option<Timestamp>,
     /// What to do.
     #[schema(example = "Release, reschedule or cancel them, one by one or all together.")]
     pub todo: String,
-    /// Page of the console where it is done.
+    /// Page of the console on which to do it.
     #[schema(example = "/console/held")]
     pub console: String,
     /// Section of the handbook.
@@ -50,7 +50,7 @@ pub struct Need {
     pub handbook: String,
     /// Lanes, item types or parts, each with a sentence. At most 20.
     pub details: Vec<NeedDetail>,
-    /// Who has seen it. Null in `needs`.
+    /// Who marked it as seen. Null in `needs`.
     pub seen: Option<NeedSeen>,
 }
 
@@ -78,16 +78,16 @@ pub struct NeedDetail {
     pub what: String,
 }
 
-/// Who has seen it, when, and why nothing needs to be done now.
+/// Who marked it as seen, when, and why nothing needs to be done now.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct NeedSeen {
-    /// Who has seen it.
+    /// Actor who marked it as seen.
     pub by: String,
-    /// When.
+    /// Time at which it was marked as seen.
     pub at: Timestamp,
     /// Why nothing needs to be done now.
     pub reason: String,
-    /// Number that was seen, or that is left of it.
+    /// The count that was marked as seen. If the count has fallen since, the lower count.
     pub count: u64,
 }
 
@@ -100,13 +100,13 @@ pub struct KillSwitch {
     pub item_type: String,
     /// Who switched it off.
     pub by: String,
-    /// Since when it is off.
+    /// Time at which it was switched off.
     pub since: Timestamp,
     /// Reason that the actor gave.
     pub reason: String,
 }
 
-/// That a person has seen what needs one.
+/// Marks a kind as seen.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NeedSeenRequest {
@@ -117,7 +117,7 @@ pub struct NeedSeenRequest {
         example = "the bank clears it tomorrow"
     )]
     pub reason: String,
-    /// The count that you saw. 409 if there are more by now. Default: the current count.
+    /// The count that you saw. 409 if the current count is higher. Default: the current count.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub count: Option<u64>,

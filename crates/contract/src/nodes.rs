@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The processes on the store.
+/// The processes that share the store.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Nodes {
@@ -26,12 +26,12 @@ pub struct Node {
     pub address: String,
     /// Version of Tollgate.
     pub version: String,
-    /// `leader`, `standby`, or `silent` after 3 seconds without a sign of life.
+    /// `leader`, `standby`, or `silent` after 3 seconds without a heartbeat.
     #[schema(example = "standby")]
     pub role: String,
     /// Whether this process answered the request.
     pub this: bool,
-    /// Seconds since its last sign of life, by the clock of the process that answers.
+    /// Seconds since its last heartbeat, by the clock of the process that answers.
     pub last_seen_secs: f64,
     /// Why this process cannot take over, or null.
     pub cannot_lead: Option<String>,

@@ -45,7 +45,7 @@ pub struct AcceptedPayment {
     /// Flow that assigns the slot.
     #[schema(example = "init-payment-pay_001")]
     pub init_workflow_id: String,
-    /// The day on which it ended, in UTC, if it is in the archive.
+    /// The UTC day on which it ended, if it is in the archive.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "2026-11-16")]
     pub archived: Option<String>,
@@ -140,7 +140,7 @@ pub struct PlannedPayment {
     pub timeline: Vec<Event>,
     /// Where this answer comes from.
     pub source: AnswerSource,
-    /// The day on which it ended, in UTC, if this answer comes from the archive.
+    /// The UTC day on which it ended, if this answer comes from the archive.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "2026-11-16")]
     pub archived: Option<String>,
@@ -213,7 +213,7 @@ pub struct Attempt {
     pub sent_at: Timestamp,
     /// Time of the answer. Null while there is none.
     pub answered_at: Option<Timestamp>,
-    /// Start of the answer that confirms the payment.
+    /// Beginning of the answer that confirms the payment.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub answer: Option<String>,
@@ -238,9 +238,10 @@ pub struct PaymentList {
     pub previous: Option<String>,
     /// False if the search stopped before the page was full: continue with `next`.
     pub complete: bool,
-    /// If the search stopped: payments accepted earlier, or with `order=id` those with a greater id, were not looked at.
+    /// Set if the search stopped early: payments accepted before the one with this id (with `order=id`: with a greater id) were
+    /// not examined.
     pub scanned_to: Option<String>,
-    /// Number of payments in the whole list. Null if it would have to look at each of many.
+    /// Number of payments in the whole list. Null if counting would read too many of them.
     pub count: Option<u64>,
     /// Whether there are more than `count`.
     pub at_least: bool,
@@ -286,7 +287,7 @@ pub struct PaymentLine {
     pub created_at: Timestamp,
 }
 
-/// Why something is done.
+/// Reason for an action.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Because {
@@ -354,6 +355,32 @@ pub struct NewPayment {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::metadata)]
     pub metadata: Option<Map<String, Value>>,
+}
+
+impl NewPayment {
+    /// A payment with the required fields. The optional ones are left out; set those that it needs:
+    /// `NewPayment { reference: Some(text), ..NewPayment::new(id, amount, currency, debtor, creditor) }`.
+    pub fn new(
+        payment_id: impl Into<String>,
+        amount: impl Into<String>,
+        currency: impl Into<String>,
+        debtor: Party,
+        creditor: Party,
+    ) -> Self {
+        Self {
+            payment_id: payment_id.into(),
+            amount: amount.into(),
+            currency: currency.into(),
+            debtor,
+            creditor,
+            execute_at: None,
+            deadline: None,
+            on_missed_deadline: None,
+            gateway: None,
+            reference: None,
+            metadata: None,
+        }
+    }
 }
 
 /// Debtor or creditor.

@@ -161,6 +161,7 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     ("POST", "/admin/feeds/{feed}/pause", Operate),
     ("POST", "/admin/feeds/{feed}/resume", Operate),
     ("POST", "/admin/feeds/{feed}/seek", Operate),
+    ("POST", "/admin/feeds/{feed}/forget", Operate),
     ("GET", "/admin/in-doubt", Read),
     ("POST", "/admin/in-doubt/ask", Operate),
     ("GET", "/admin/in-doubt/{item_type}/{id}", Read),

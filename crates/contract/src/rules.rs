@@ -62,10 +62,10 @@ pub struct Route {
     /// Largest amount, as a decimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_amount: Option<String>,
-    /// How the debtor's account begins.
+    /// Prefix of the debtor's account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub debtor_prefix: Option<String>,
-    /// How the creditor's account begins.
+    /// Prefix of the creditor's account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creditor_prefix: Option<String>,
 }

@@ -110,7 +110,7 @@ pub fn preview_kind() -> Object {
 
 /// A client's own JSON object.
 pub fn metadata() -> Object {
-    let about = "Free JSON object of the client, at most 4096 bytes. Rules can read it; the bank does not receive it.";
+    let about = "Any JSON object from the client, at most 4096 bytes. Rules can read it; it is not sent to the bank.";
     let kinds = SchemaType::from_iter([Type::Object, Type::Null]);
     let object = ObjectBuilder::new().schema_type(kinds);
     let object = object.additional_properties(Some(AdditionalProperties::FreeForm(true)));
@@ -118,7 +118,7 @@ pub fn metadata() -> Object {
 }
 /// The filter of a job as it is applied.
 pub fn conditions() -> Object {
-    let about = "The conditions of the request. Amounts are in minor units; an account is complete for the role `operate` only.";
+    let about = "The conditions of the request. Amounts are in minor units. Only the role `operate` sees complete account numbers.";
     let object = ObjectBuilder::new().schema_type(Type::Object);
     let object = object.additional_properties(Some(AdditionalProperties::FreeForm(true)));
     object.description(Some(about)).build()

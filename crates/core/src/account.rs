@@ -8,6 +8,8 @@ const HIDDEN: &str = "****";
 const SHORTEST_IN_WORDS_CHARS: usize = 6;
 /// An account as short as this may be any word.
 const SHORTEST_IN_TEXT_CHARS: usize = 3;
+/// As an IBAN is printed.
+const GROUP_CHARS: usize = 4;
 
 /// Enough to tell two accounts of one person apart, too little to use one.
 pub fn masked(account: &str) -> String {
@@ -45,6 +47,37 @@ pub fn replaced_in(text: &str, account: &str, with: &str) -> String {
         }
     }
     shown
+}
+
+/// Whether both are one account, however it is grouped and in whichever letters.
+pub fn is_same(one: &str, other: &str) -> bool {
+    let plain = plain(one);
+    one == other || (!plain.is_empty() && plain == self::plain(other))
+}
+
+/// How people and programs write an account, for stores that can only look for equal ones: as it is given, without what
+/// is between its groups (as it is, in capitals, in small letters), and in groups of four.
+pub fn spellings(account: &str) -> Vec<String> {
+    let mut all = vec![account.to_owned()];
+    let compact: String = account.chars().filter(|c| !is_between(*c)).collect();
+    if compact.is_empty() {
+        return all;
+    }
+    let capitals: Vec<char> = compact.to_uppercase().chars().collect();
+    let groups = capitals.chunks(GROUP_CHARS).map(String::from_iter);
+    let grouped = groups.collect::<Vec<_>>().join(" ");
+    let (upper, lower) = (capitals.into_iter().collect(), compact.to_lowercase());
+    for spelling in [compact, upper, lower, grouped] {
+        if !all.contains(&spelling) {
+            all.push(spelling);
+        }
+    }
+    all
+}
+
+fn plain(account: &str) -> String {
+    let chars = account.chars().filter(|c| !is_between(*c));
+    chars.flat_map(char::to_lowercase).collect()
 }
 
 /// A text that those may read who must not see these accounts.
@@ -105,6 +138,42 @@ mod tests {
         for (account, expected) in table {
             assert_eq!(masked(account), expected, "{account}");
         }
+    }
+
+    #[test]
+    fn an_account_in_another_spelling_is_the_same() {
+        let table = [
+            (
+                "DE02120300000000202051",
+                "DE02 1203 0000 0000 2020 51",
+                true,
+            ),
+            (
+                "de02-1203-0000-0000-2020-51",
+                "DE02120300000000202051",
+                true,
+            ),
+            ("DE02120300000000202051", "DE02120300000000202052", false),
+            ("-", ".", false),
+            ("-", "-", true),
+        ];
+        for (one, other, expected) in table {
+            assert_eq!(is_same(one, other), expected, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn the_usual_spellings_of_an_account_are_looked_for() {
+        let all = spellings("De02-1203-51");
+        let expected = [
+            "De02-1203-51",
+            "De02120351",
+            "DE02120351",
+            "de02120351",
+            "DE02 1203 51",
+        ];
+        assert_eq!(all, expected);
+        assert_eq!(spellings("-"), ["-"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The events of the audit log, by their names there.
 
 /// In their order, so that people find one.
-pub const ALL: [&str; 46] = [
+pub const ALL: [&str; 47] = [
     "ANSWER_DIFFERS",
     "ARCHIVE_DROPPED",
     "ARCHIVE_EXPORTED",
@@ -19,6 +19,7 @@ pub const ALL: [&str; 46] = [
     "EVENTS_OFF",
     "EVENTS_ON",
     "EVIDENCE",
+    "FORGET_FEED",
     "HELD",
     "IN_DOUBT_ASKED",
     "JOB_ENDED",

@@ -310,7 +310,7 @@ pub fn read_holidays(text: &str) -> Result<BTreeMap<String, String>, Details> {
             Ok(date) => {
                 let before = holidays.insert(date.to_string(), name.trim().to_owned());
                 if before.is_some() {
-                    wrong.insert(format!("line {n}"), format!("{date} is there twice"));
+                    wrong.insert(format!("line {n}"), format!("{date} appears twice"));
                 }
             }
             Err(_) => drop(wrong.insert(

@@ -116,28 +116,32 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-/// How far an erasure is. Texts come after items: they are judged by which items were erased.
+/// How far an erasure is. Notifications and texts come last: they are judged by which items were erased, hot or archived. Of each
+/// kind the hot ones come before those in the archive, where they may be moved meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErasureStage {
     Items,
     /// The settings of a customer.
     Customer,
-    Notifications,
-    Texts,
-    /// What was moved out of the hot tables, and exported files.
+    /// Payments and invoices that were moved out of the hot tables, and exported files.
     Archive,
+    Notifications,
+    /// Those that were moved out of the hot tables, and exported files.
+    ArchivedNotifications,
+    Texts,
     /// What the database's own files still hold of what was deleted.
     Purge,
     Done,
 }
 
 impl ErasureStage {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Items,
         Self::Customer,
-        Self::Notifications,
-        Self::Texts,
         Self::Archive,
+        Self::Notifications,
+        Self::ArchivedNotifications,
+        Self::Texts,
         Self::Purge,
         Self::Done,
     ];
@@ -147,6 +151,7 @@ impl ErasureStage {
             Self::Items => "ITEMS",
             Self::Customer => "CUSTOMER",
             Self::Notifications => "NOTIFICATIONS",
+            Self::ArchivedNotifications => "ARCHIVED_NOTIFICATIONS",
             Self::Texts => "TEXTS",
             Self::Archive => "ARCHIVE",
             Self::Purge => "PURGE",
@@ -189,6 +194,23 @@ mod tests {
             has_ended: true,
             content_hash: "0".repeat(64),
             is_copied: false,
+        }
+    }
+
+    /// An item may be moved into the archive between two stages, and never back.
+    #[test]
+    fn of_each_kind_the_hot_ones_come_before_those_in_the_archive() {
+        let mut stage = ErasureStage::Items;
+        for later in [
+            ErasureStage::Archive,
+            ErasureStage::Notifications,
+            ErasureStage::ArchivedNotifications,
+            ErasureStage::Texts,
+        ] {
+            while stage != later {
+                assert_ne!(stage, ErasureStage::Done, "{later:?} comes before");
+                stage = stage.next();
+            }
         }
     }
 

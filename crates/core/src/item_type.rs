@@ -111,7 +111,7 @@ pub fn is_queue_name(name: &str) -> bool {
 
 /// With 50 items a flow costs its engine next to nothing per item, and a flow that is cut off holds up few
 /// (docs/decisions/0044).
-const DEFAULT_ITEMS_PER_FLOW: u32 = 50;
+pub const DEFAULT_ITEMS_PER_FLOW: u32 = 50;
 /// The most items of one flow.
 const MOST_ITEMS_PER_FLOW: u32 = 500;
 /// The largest claim.

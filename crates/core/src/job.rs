@@ -303,12 +303,12 @@ impl JobItem {
         let (was, is) = (self.was, found.queue_status);
         if was != is {
             return Some(format!(
-                "changed since the preview: it was {was}, it is {is}"
+                "changed since the preview: it was {was} and is now {is}"
             ));
         }
         (self.run != found.run).then(|| {
             let (was, is) = (self.run, found.run);
-            format!("changed since the preview: it was in run {was}, it is in run {is}")
+            format!("changed since the preview: it was in run {was} and is now in run {is}")
         })
     }
 }

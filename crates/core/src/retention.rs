@@ -15,9 +15,9 @@ const MOST_YEARS: u32 = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Ages {
-    /// Whole days after its end for which an item stays in the hot tables.
+    /// Whole days that an item stays in the hot tables after its end.
     pub hot_days: u32,
-    /// Days after its end for which it stays in the database.
+    /// Days that an item stays in the database after its end.
     pub archive_days: u32,
     /// Years for which its id is known.
     pub known_years: u32,
@@ -50,7 +50,9 @@ impl Ages {
                 format!("must be between 1 and {MOST_DAYS}, not {hot}"),
             ));
         }
-        if let Some(floor) = floors.iter().find(|floor| floor.days() > hot) {
+        // The highest, so that the next try need not meet another.
+        let highest = floors.iter().max_by_key(|floor| floor.needed);
+        if let Some(floor) = highest.filter(|floor| floor.days() > hot) {
             let (least, key) = (floor.days(), &floor.key);
             let why = format!("must be at least {least}, because of {key}; not {hot}");
             return Some(("hotDays", why));
@@ -64,7 +66,7 @@ impl Ages {
         let least = days.div_ceil(DAYS_A_YEAR).max(1);
         if !(least..=MOST_YEARS).contains(&years) {
             let why = format!(
-                "must be between {least} and {MOST_YEARS}, as long as archiveDays at least; not {years}"
+                "must be between {least} and {MOST_YEARS}, and at least as long as archiveDays; not {years}"
             );
             return Some(("knownYears", why));
         }
@@ -110,5 +112,23 @@ mod tests {
             assert_eq!(found, field);
             assert!(why.contains(floor), "{why}");
         }
+    }
+
+    #[test]
+    fn of_several_floors_the_highest_is_named() {
+        let floor = |days: u32| Floor {
+            key: format!("a rule of {days} days"),
+            needed: DAY * days,
+        };
+        let ages = Ages {
+            hot_days: 1,
+            archive_days: 400,
+            known_years: 10,
+        };
+        let (_, why) = ages.problem(&[floor(2), floor(10), floor(3)]).unwrap();
+        assert_eq!(
+            why,
+            "must be at least 10, because of a rule of 10 days; not 1"
+        );
     }
 }

@@ -127,7 +127,7 @@ fn is_allowed(attempt: &NewTurn, owner: Option<&Owner>) -> Result<Allowed, Turn>
 /// was lost. Each decided to send from what it had read, and only the latest decision holds.
 fn has_seen_all(attempt: &NewTurn, owner: &Owner) -> Result<(), String> {
     if owner.was_done {
-        return Err("an attempt has done it".to_owned());
+        return Err("an earlier attempt has executed it".to_owned());
     }
     match (owner.open, attempt.missed) {
         (None, None) => {}
@@ -287,7 +287,7 @@ mod tests {
             was_done: true,
             ..OWNER
         };
-        let expected = Turn::LookAgain("an attempt has done it".to_owned());
+        let expected = Turn::LookAgain("an earlier attempt has executed it".to_owned());
         assert_eq!(refusal(&attempt("p"), Some(done)), Some(expected));
     }
 

@@ -1,5 +1,6 @@
 //! Ids that are known from the archive only: their items have ended, and their lines lie in files.
 
+use tollgate_core::archive::DayState;
 use tollgate_core::id::{Item, ItemId};
 use tollgate_core::ports::{Known, KnownAsked, Store, StoreResult};
 
@@ -20,7 +21,7 @@ pub async fn archived(
 pub fn in_a_file(kind: &str, id: &ItemId, known: &Known) -> String {
     let day = known.day;
     let Some(export) = &known.export else {
-        return format!("{kind} {id} ended on {day} and is not in the database any more");
+        return format!("{kind} {id} ended on {day} and is no longer in the database");
     };
     let (file, digest) = (&export.file, &export.digest);
     format!(
@@ -28,8 +29,17 @@ pub fn in_a_file(kind: &str, id: &ItemId, known: &Known) -> String {
     )
 }
 
-/// Why a person cannot act on an item of the archive.
+/// Why a person cannot act on an item of the archive. A restore brings it back to be seen, and not into the queue.
 pub fn cannot_act(known: &Known) -> String {
     let day = known.day;
-    format!("it ended on {day} and is in the archive, where items stay as they are; use a new id")
+    let (place, first) = match known.state {
+        DayState::Dropped => (
+            "in an archive file",
+            format!("to see it, restore the day first: tollgate archive restore {day}; "),
+        ),
+        DayState::Open | DayState::Closed | DayState::Exported => ("in the archive", String::new()),
+    };
+    format!(
+        "it ended on {day} and is {place}; {first}archived items cannot be changed, so use a new id"
+    )
 }

@@ -2,6 +2,7 @@
 //! a later release may add, until it is named here.
 
 use serde_json::{Map, Value, json};
+use tollgate_core::account::is_same;
 use tollgate_core::erasure::{BodyRules, ERASED};
 use tollgate_core::id::{ItemId, ItemType};
 
@@ -14,14 +15,15 @@ pub const RULES: BodyRules = BodyRules {
     payment: payment_of_notification,
 };
 
-/// Debtor, creditor or customer.
+/// Debtor or creditor, however the account is written; or the customer, whose id is compared as it is: it is no account.
 fn is_of_account(item_type: &ItemType, body: &str, account: &str) -> bool {
     let Ok(body) = serde_json::from_str::<Value>(body) else {
         return false;
     };
     if *item_type == payments::item_type() {
         let parties = [&body["debtor"], &body["creditor"]];
-        return parties.iter().any(|party| party["account"] == account);
+        let mut accounts = parties.iter().filter_map(|party| party["account"].as_str());
+        return accounts.any(|it| is_same(it, account));
     }
     *item_type == invoices::item_type() && body["customerId"] == account
 }
@@ -96,6 +98,24 @@ fn only(object: &Map<String, Value>, keys: &[&str]) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_payment_is_found_by_its_account_in_any_spelling_and_an_invoice_by_its_customer_as_given() {
+        let payment = json!({"debtor": {"account": "DE02 1203 0000 0000 2020 51"},
+            "creditor": {"account": "FR76-3000"}})
+        .to_string();
+        for (account, expected) in [
+            ("DE02120300000000202051", true),
+            ("fr763000", true),
+            ("DE02", false),
+        ] {
+            let found = is_of_account(&payments::item_type(), &payment, account);
+            assert_eq!(found, expected, "{account}");
+        }
+        let invoice = json!({"customerId": "acme-1"}).to_string();
+        let is_of = |id| is_of_account(&invoices::item_type(), &invoice, id);
+        assert!(is_of("acme-1") && !is_of("ACME1"));
+    }
 
     #[test]
     fn nothing_of_a_person_stays_in_a_body_and_it_can_still_be_read() {

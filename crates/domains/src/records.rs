@@ -73,6 +73,7 @@ fn on_one_line(value: &[u8], text: &mut Vec<u8>) {
 /// Whether the value is the whole event.
 fn is_structured(record: &FeedRecord) -> Result<bool, String> {
     let kind = record.header("content-type").unwrap_or_default();
+    let kind = kind.trim_start().to_ascii_lowercase();
     if kind.starts_with("application/cloudevents") {
         return Ok(true);
     }
@@ -86,7 +87,7 @@ fn is_structured(record: &FeedRecord) -> Result<bool, String> {
 
 fn data_of(event: &str) -> Result<String, String> {
     let event = json::read(event.as_bytes()).map_err(|refused| match refused {
-        Refused::Field { .. } => "is a CloudEvent with a field that cannot be taken".to_owned(),
+        Refused::Field { .. } => "is a CloudEvent with a field that is not allowed".to_owned(),
         Refused::Syntax(_) => refused.to_string(),
     })?;
     if event.get("specversion").and_then(Value::as_str).is_none() {
@@ -158,6 +159,13 @@ mod tests {
             event("{\"paymentId\":\"p\"}", &BINARY),
             "42 {\"paymentId\":\"p\"}\n"
         );
+        for (name, kind) in [
+            ("Content-Type", "application/cloudevents+json"),
+            ("content-type", " Application/CloudEvents+JSON"),
+        ] {
+            let found = event(whole, &[(name, kind)]);
+            assert_eq!(found, "42 {\"paymentId\":\"p\"}\n", "{name}: {kind}");
+        }
         for (value, headers, why) in [
             ("{}", &[][..], "neither the content type"),
             ("{}", &STRUCTURED[..], "no specversion"),

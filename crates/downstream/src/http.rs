@@ -291,7 +291,7 @@ impl Endpoint {
         let description = match kind {
             AttemptKind::Send => self
                 .sent_by(request)
-                .ok_or("the description by which it was sent first is not known any more")?,
+                .ok_or("the description under which it was first sent is no longer known")?,
             AttemptKind::Probe => &self.description,
         };
         let composed = description.compose(kind, request)?;

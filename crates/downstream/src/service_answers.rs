@@ -16,7 +16,7 @@ pub(crate) fn found(answer: &Answer) -> Result<String, CallError> {
     }
     worked(answer)?;
     let document: Value = serde_json::from_slice(&answer.body)
-        .map_err(|_| CallError::Refused("status 200, but no JSON".to_owned()))?;
+        .map_err(|_| CallError::Refused("status 200, but the body is not JSON".to_owned()))?;
     if document["found"] == false {
         return Err(CallError::NotFound);
     }
@@ -87,8 +87,12 @@ mod tests {
         }
         let nameless = "the document has no gatewayName";
         let table = [
-            (200, "", refused("status 200, but no JSON")),
-            (200, "<html></html>", refused("status 200, but no JSON")),
+            (200, "", refused("status 200, but the body is not JSON")),
+            (
+                200,
+                "<html></html>",
+                refused("status 200, but the body is not JSON"),
+            ),
             (200, "null", refused(nameless)),
             (200, "[]", refused(nameless)),
             (200, r#"{"_source":{}}"#, refused(nameless)),

@@ -99,7 +99,11 @@ impl CheckServices for HttpCheckServices {
         within: Duration,
         turn: &dyn TakeTurn,
     ) -> Result<GatewayAnswer, CallError> {
-        let no_header = |_| CallError::Refused("the gateway's name fits into no header".to_owned());
+        let no_header = |_| {
+            CallError::Refused(
+                "the gateway's name has characters that are not allowed in a header".to_owned(),
+            )
+        };
         let name = HeaderValue::from_str(gateway).map_err(no_header)?;
         let id = path_segment(payment_id);
         let call = Call {

@@ -32,7 +32,9 @@ impl Signer {
         match keys.len() {
             0 => Err("is empty; give a secret such as whsec_ and 32 random bytes in base64".into()),
             1..=MAX_SECRETS => Ok(Self { keys }),
-            many => Err(format!("has {many} secrets; at most {MAX_SECRETS} sign")),
+            many => Err(format!(
+                "has {many} secrets; at most {MAX_SECRETS} are allowed"
+            )),
         }
     }
 
@@ -54,12 +56,12 @@ fn key(secret: &str) -> Result<Vec<u8>, String> {
         .ok_or_else(|| format!("must start with {PREFIX}"))?;
     let key = STANDARD
         .decode(encoded)
-        .map_err(|_| format!("must be base64 behind {PREFIX}"))?;
+        .map_err(|_| format!("must be base64 after {PREFIX}"))?;
     if (SHORTEST_KEY..=LONGEST_KEY).contains(&key.len()) {
         return Ok(key);
     }
     Err(format!(
-        "must hold {SHORTEST_KEY} to {LONGEST_KEY} bytes behind {PREFIX}, not {}",
+        "must have {SHORTEST_KEY} to {LONGEST_KEY} bytes after {PREFIX}, not {}",
         key.len()
     ))
 }
@@ -104,9 +106,9 @@ mod tests {
             ("  ", "is empty"),
             ("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "must start with whsec_"),
             ("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa!w", "must be base64"),
-            ("whsec_", "24 to 64 bytes behind whsec_, not 0"),
-            ("whsec_MfKQ9r8G", "24 to 64 bytes behind whsec_, not 6"),
-            (&[SECRET; 5].join(" "), "at most 4 sign"),
+            ("whsec_", "24 to 64 bytes after whsec_, not 0"),
+            ("whsec_MfKQ9r8G", "24 to 64 bytes after whsec_, not 6"),
+            (&[SECRET; 5].join(" "), "at most 4 are allowed"),
         ];
         for (secrets, why) in table {
             let said = Signer::parse(secrets).unwrap_err();

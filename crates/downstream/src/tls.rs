@@ -114,7 +114,7 @@ fn connector(
             let (chain, key) = read_identity(identity)?;
             let made = builder.with_client_auth_cert(chain, key);
             made.map_err(|error| {
-                format!("client_certificate and client_key do not go together: {error}")
+                format!("client_certificate and client_key do not match: {error}")
             })?
         }
     };
@@ -191,7 +191,7 @@ fn flaw(error: &CertificateError) -> String {
             "it is not valid yet".to_owned()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "it is for another name than the URL's host".to_owned()
+            "its name does not match the URL's host".to_owned()
         }
         other => other.to_string(),
     }

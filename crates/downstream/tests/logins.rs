@@ -106,7 +106,7 @@ async fn whatever_is_no_token_is_one_sentence_and_nothing_is_sent() {
     let table = [
         (
             answer("200 OK", r#"{"access_token": "t"}"#),
-            "no expires_in; say how long tokens live in login.expires_in_secs",
+            "no expires_in; set the lifetime of tokens in login.expires_in_secs",
         ),
         (redirect("302 Found"), "answered 302, a redirect"),
         (
@@ -125,7 +125,7 @@ async fn whatever_is_no_token_is_one_sentence_and_nothing_is_sent() {
         (answer("500 Oops", ""), "answered 500"),
         (
             answer("200 OK", r#"{"access_token": "t", "expires_in": 0}"#),
-            "have ended already",
+            "have already expired",
         ),
     ];
     for (said, why) in table {

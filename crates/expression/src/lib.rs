@@ -38,7 +38,7 @@ impl Expression {
     ) -> Result<Self, String> {
         let expression = Self::read(vocabulary, source)?;
         match expression.holds(sample) {
-            Err(Failed::NoVerdict(what)) => Err(format!("must be true or false, and is {what}")),
+            Err(Failed::NoVerdict(what)) => Err(format!("must be true or false, but is {what}")),
             Ok(_) | Err(Failed::Error(_)) => Ok(expression),
         }
     }
@@ -125,7 +125,7 @@ pub enum Failed {
 impl std::fmt::Display for Failed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NoVerdict(what) => write!(f, "it is {what}, neither true nor false"),
+            Self::NoVerdict(what) => write!(f, "it is {what}, not true or false"),
             Self::Error(why) => f.write_str(why),
         }
     }
@@ -138,19 +138,21 @@ fn without_values(error: &ExecutionError) -> String {
         ExecutionError::UndeclaredReference(name) => format!("there is no {name:?}"),
         ExecutionError::NoSuchOverload(overload) => overload.to_string(),
         ExecutionError::FunctionError { function, message } => format!("{function}: {message}"),
-        ExecutionError::UnexpectedType { got, want } => format!("{got} where {want} is wanted"),
+        ExecutionError::UnexpectedType { got, want } => format!("{got} instead of {want}"),
         ExecutionError::InvalidArgumentCount { expected, actual } => {
-            format!("a function takes {expected} values and was given {actual}")
+            format!("a function takes {expected} arguments, but was given {actual}")
         }
         ExecutionError::UnsupportedBinaryOperator(operator, one, other) => {
             let (one, other) = (one.type_of(), other.type_of());
-            format!("{operator} of {one} and {other}; int(), double() and string() convert")
+            format!(
+                "{operator} cannot combine {one} and {other}; convert with int(), double() or string()"
+            )
         }
         ExecutionError::Overflow(..) => "a number is too large".to_owned(),
         ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => {
             "a division by zero".to_owned()
         }
-        ExecutionError::IndexOutOfBounds(_) => "a list is too short".to_owned(),
+        ExecutionError::IndexOutOfBounds(_) => "a list has no element with this index".to_owned(),
         _ => "incompatible values".to_owned(),
     }
 }

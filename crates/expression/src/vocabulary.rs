@@ -97,7 +97,7 @@ impl<'e> Check<'e> {
             }
             Expr::List(list) => self.all(&list.elements),
             Expr::Map(map) => self.entries(map.entries.iter().map(|entry| &entry.expr)),
-            Expr::Struct(made) => Err(format!("there is no type {:?}", made.type_name)),
+            Expr::Struct(made) => Err(format!("has an unknown type {:?}", made.type_name)),
             Expr::Comprehension(over) => {
                 if self.in_macro {
                     // One walk over a list is short; a walk in a walk need not be.
@@ -148,7 +148,7 @@ impl<'e> Check<'e> {
             return Ok(());
         }
         Err(format!(
-            "there is no {name:?}; there are {}",
+            "has an unknown name {name:?}; known: {}",
             variables.join(", ")
         ))
     }
@@ -175,7 +175,7 @@ fn function(name: &str) -> Result<(), String> {
         return Ok(());
     }
     let known = FUNCTIONS.join(", ");
-    Err(format!("there is no function {name:?}; there are {known}"))
+    Err(format!("has an unknown function {name:?}; known: {known}"))
 }
 
 /// All names in an expression, those that a macro brings among them.

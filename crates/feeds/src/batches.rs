@@ -2,10 +2,15 @@
 //! transactions are left out. A payment whose transaction was aborted must not be paid.
 
 use std::collections::BTreeSet;
+use std::iter::Peekable;
+use std::vec;
 
 use bytes::{Buf, Bytes};
-use kafka_protocol::records::{Record, RecordBatchDecoder};
+use kafka_protocol::compression::{self, Decompressor, Gzip, Lz4, Snappy, Zstd};
+use kafka_protocol::records::{Compression, Record, RecordBatchDecoder};
 use tollgate_core::ports::FeedRecord;
+
+use crate::header_names::readable;
 
 /// Offset, length, epoch, magic, checksum, attributes, last offset, times, producer, count.
 const HEADER: usize = 61;
@@ -29,33 +34,79 @@ pub(crate) struct Read {
     pub(crate) next: i64,
 }
 
-/// Reads what is whole; a batch that is cut off comes again with the next fetch.
-pub(crate) fn read(mut bytes: Bytes, from: i64, mut aborted: Vec<Aborted>) -> Result<Read, String> {
+/// Why records cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unreadable {
+    pub(crate) why: String,
+    /// Where the records behind them begin, if that is known.
+    pub(crate) behind: Option<i64>,
+}
+
+/// Reads what is whole; a batch that is cut off comes again with the next fetch. So does one that cannot be read: it is an error
+/// only where it comes first, so that a person who passes it passes nothing else.
+pub(crate) fn read(
+    mut bytes: Bytes,
+    from: i64,
+    mut aborted: Vec<Aborted>,
+) -> Result<Read, Unreadable> {
     aborted.sort_unstable();
-    let mut aborted = aborted.into_iter().peekable();
-    let mut aborting: BTreeSet<i64> = BTreeSet::new();
-    let mut read = Read {
-        records: vec![],
-        next: from,
+    let mut reading = Reading {
+        aborted: aborted.into_iter().peekable(),
+        aborting: BTreeSet::new(),
+        from,
+        read: Read {
+            records: vec![],
+            next: from,
+        },
     };
-    while let Some(header) = Header::of(&bytes)? {
+    loop {
+        let header = match Header::of(&bytes) {
+            Ok(Some(header)) => header,
+            Ok(None) => return Ok(reading.read),
+            Err(why) => return reading.stopped(why, None),
+        };
         let batch = bytes.split_to(header.bytes);
-        while let Some(transaction) = aborted.next_if(|at| at.first_offset <= header.last_offset) {
-            aborting.insert(transaction.producer);
+        if let Err(why) = reading.take(&header, &batch) {
+            return reading.stopped(why, Some(header.behind()));
         }
-        let is_of_aborted = header.is_transactional && aborting.contains(&header.producer);
+    }
+}
+
+struct Reading {
+    aborted: Peekable<vec::IntoIter<Aborted>>,
+    /// Producers whose transactions are read that were aborted.
+    aborting: BTreeSet<i64>,
+    from: i64,
+    read: Read,
+}
+
+impl Reading {
+    fn take(&mut self, header: &Header, batch: &Bytes) -> Result<(), String> {
+        let has_begun = |at: &Aborted| at.first_offset <= header.last_offset;
+        while let Some(transaction) = self.aborted.next_if(has_begun) {
+            self.aborting.insert(transaction.producer);
+        }
+        let is_of_aborted = header.is_transactional && self.aborting.contains(&header.producer);
         if header.is_control {
             if is_abort(batch)? {
-                aborting.remove(&header.producer);
+                self.aborting.remove(&header.producer);
             }
         } else if !is_of_aborted {
             let records = records(batch)?.into_iter();
-            let wanted = records.filter(|record| record.offset >= from);
-            read.records.extend(wanted.map(feed_record));
+            let wanted = records.filter(|record| record.offset >= self.from);
+            self.read.records.extend(wanted.map(feed_record));
         }
-        read.next = read.next.max(header.last_offset + 1);
+        self.read.next = self.read.next.max(header.behind());
+        Ok(())
     }
-    Ok(read)
+
+    fn stopped(self, why: String, behind: Option<i64>) -> Result<Read, Unreadable> {
+        if self.read.next > self.from {
+            return Ok(self.read);
+        }
+        let behind = behind.filter(|behind| *behind > self.from);
+        Err(Unreadable { why, behind })
+    }
 }
 
 struct Header {
@@ -67,6 +118,10 @@ struct Header {
 }
 
 impl Header {
+    fn behind(&self) -> i64 {
+        self.last_offset.saturating_add(1)
+    }
+
     /// None if no whole batch is left.
     fn of(bytes: &Bytes) -> Result<Option<Self>, String> {
         if bytes.len() < HEADER {
@@ -101,13 +156,23 @@ impl Header {
     }
 }
 
-fn records(mut batch: Bytes) -> Result<Vec<Record>, String> {
-    let decoded = RecordBatchDecoder::decode(&mut batch);
+fn records(batch: &Bytes) -> Result<Vec<Record>, String> {
+    let decoded = RecordBatchDecoder::decode(&mut batch.clone());
+    let decoded = decoded.or_else(|_| {
+        let unpack = |packed: &mut Bytes, compression| match compression {
+            Compression::None => compression::None::decompress(packed, |all| Ok(readable(all))),
+            Compression::Gzip => Gzip::decompress(packed, |all| Ok(readable(all))),
+            Compression::Snappy => Snappy::decompress(packed, |all| Ok(readable(all))),
+            Compression::Lz4 => Lz4::decompress(packed, |all| Ok(readable(all))),
+            Compression::Zstd => Zstd::decompress(packed, |all| Ok(readable(all))),
+        };
+        RecordBatchDecoder::decode_with_custom_compression(&mut batch.clone(), Some(unpack))
+    });
     Ok(decoded.map_err(|error| error.to_string())?.records)
 }
 
 /// Whether a marker ends a transaction by aborting it: its key is a version and a type.
-fn is_abort(batch: Bytes) -> Result<bool, String> {
+fn is_abort(batch: &Bytes) -> Result<bool, String> {
     let records = records(batch)?;
     let mut keys = records.iter().filter_map(|record| record.key.as_deref());
     Ok(keys.any(|mut key| {
@@ -134,9 +199,9 @@ fn feed_record(record: Record) -> FeedRecord {
 mod tests {
     use bytes::BytesMut;
     use indexmap::IndexMap;
-    use kafka_protocol::records::{
-        Compression, RecordBatchEncoder, RecordEncodeOptions, TimestampType,
-    };
+    use kafka_protocol::compression::Compressor;
+    use kafka_protocol::protocol::StrBytes;
+    use kafka_protocol::records::{RecordBatchEncoder, RecordEncodeOptions, TimestampType};
 
     use super::*;
 
@@ -232,6 +297,47 @@ mod tests {
         assert_eq!((offsets(&found), found.next), (vec![0], 1));
         let mut spoilt = whole.to_vec();
         spoilt[70] ^= 1;
-        assert!(read(Bytes::from(spoilt), 0, vec![]).is_err());
+        let error = read(Bytes::from(spoilt), 0, vec![]).unwrap_err();
+        assert_eq!(error.behind, Some(1), "{error:?}");
+        let mut spoilt = whole.to_vec();
+        spoilt[whole.len() / 2 + 70] ^= 1;
+        let spoilt = Bytes::from(spoilt);
+        let found = read(spoilt.clone(), 0, vec![]).unwrap();
+        assert_eq!((offsets(&found), found.next), (vec![0], 1));
+        let error = read(spoilt, 1, vec![]).unwrap_err();
+        assert_eq!(error.behind, Some(2), "whose records are behind us");
+    }
+
+    /// The decoder makes names out of UTF-8 only; the name is spoilt before the batch is packed.
+    #[test]
+    fn a_header_whose_name_is_not_utf_8_stops_nothing() {
+        let mut with_header = record(0, -1, false, None);
+        let name = StrBytes::from_static_str("nnnn");
+        with_header.headers.insert(name, Some(Bytes::from("value")));
+        let records = [with_header, record(1, -1, false, None)];
+        let spoil = |records: &mut BytesMut, packed: &mut BytesMut, _| {
+            let at = records.windows(4).position(|four| four == b"nnnn").unwrap();
+            records[at + 1] = 0xff;
+            Gzip::compress(packed, |all| {
+                all.extend_from_slice(records);
+                Ok(())
+            })
+        };
+        let mut bytes = BytesMut::new();
+        let options = RecordEncodeOptions {
+            version: 2,
+            compression: Compression::Gzip,
+        };
+        let encoded = RecordBatchEncoder::encode_with_custom_compression(
+            &mut bytes,
+            &records,
+            &options,
+            Some(spoil),
+        );
+        encoded.unwrap();
+        let found = read(bytes.freeze(), 0, vec![]).unwrap();
+        assert_eq!(offsets(&found), [0, 1]);
+        assert_eq!(found.records[0].header("n?nn"), Some("value"));
+        assert_eq!(found.records[0].value.as_deref(), Some(&b"record 0"[..]));
     }
 }

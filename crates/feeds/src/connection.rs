@@ -177,7 +177,7 @@ impl Connection {
     async fn log_in(&mut self, credentials: &Credentials) -> SourceResult<()> {
         if !self.versions.contains_key(&SaslHandshakeRequest::KEY) {
             return Err(
-                self.broken("offers no login at this port; remove sasl or take another port")
+                self.broken("offers no login at this port; remove sasl or use another port")
             );
         }
         let mechanism = StrBytes::from_static_str(credentials.mechanism());
@@ -190,7 +190,7 @@ impl Connection {
                 "does not offer the login {mechanism}; it offers: {offered}"
             )));
         }
-        let mut login = Login::begin(credentials);
+        let mut login = Login::begin(credentials).map_err(trouble)?;
         let mut said = login.first();
         loop {
             let bytes = SaslAuthenticateRequest::default().with_auth_bytes(said.into());
@@ -224,7 +224,11 @@ impl Connection {
             self.stream.flush().await?;
             self.stream.read_u32().await
         };
-        let length = sent.await.map_err(|error| self.cut(&error))? as usize;
+        let length = sent.await.map_err(|error| self.cut(&error))?;
+        if is_text(length) {
+            return Err(self.broken("does not speak Kafka; check its port"));
+        }
+        let length = length as usize;
         if length >> 16 == TLS_ALERT {
             return Err(self.broken("speaks TLS; set tls = true"));
         }
@@ -257,6 +261,12 @@ impl Connection {
     }
 }
 
+/// Whether the length of an answer is none, but the first letters of one, such as `HTTP`. As a length that is far too much.
+fn is_text(length: u32) -> bool {
+    let letters = length.to_be_bytes();
+    letters.iter().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 fn frame<R: Request>(
     request: &R,
     version: i16,
@@ -283,7 +293,7 @@ fn decoded<R: Request>(answer: &mut Bytes, version: i16, id: i32) -> Result<R::R
     let header_version = R::Response::header_version(version);
     let header = ResponseHeader::decode(answer, header_version).map_err(|e| e.to_string())?;
     if header.correlation_id != id {
-        return Err("it answers another request".to_owned());
+        return Err("its answer belongs to another request".to_owned());
     }
     R::Response::decode(answer, version).map_err(|e| e.to_string())
 }

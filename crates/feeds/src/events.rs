@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::join_all;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tollgate_core::Timestamp;
 use tollgate_core::ports::{EventRecord, EventSink, Published, SinkTrouble, SourceResult};
 
@@ -15,15 +15,24 @@ use crate::connection::Access;
 use crate::leaders::Leaders;
 use crate::outgoing;
 use crate::produce::{Written, too_large};
+use crate::words::trouble;
 
 /// A topic is asked for its partitions once in a while.
 const KNOWN_FOR: Duration = Duration::from_secs(30);
+/// How long the brokers may take for one call. The relay gives all of it up after 6 s, and would then not learn what was written.
+const WITHIN: Duration = Duration::from_secs(5);
+/// A partition whose broker was silent is refused at once for so many times as long as that took: waiting for it in every call
+/// would hold up the others.
+const LEFT_ALONE: u32 = 4;
 
 #[derive(Debug)]
 pub struct KafkaEvents {
     topic: String,
     leaders: Leaders,
     partitions: Mutex<Option<(Instant, Vec<u32>)>>,
+    /// Partitions whose broker was silent, and until when they are left alone.
+    silent: Mutex<BTreeMap<u32, Instant>>,
+    within: Duration,
 }
 
 impl KafkaEvents {
@@ -33,7 +42,15 @@ impl KafkaEvents {
             topic,
             leaders: Leaders::new(access),
             partitions: Mutex::default(),
+            silent: Mutex::default(),
+            within: WITHIN,
         }
+    }
+
+    /// With less patience than usual.
+    #[must_use]
+    pub fn within(self, within: Duration) -> Self {
+        Self { within, ..self }
     }
 
     async fn partitions(&self) -> SourceResult<Vec<u32>> {
@@ -48,25 +65,60 @@ impl KafkaEvents {
         Ok(partitions)
     }
 
-    /// All of one partition, or none.
+    /// How many of one partition were written, the first ones, and what stopped the others. What is too large together is written in parts.
     async fn write(
         &self,
+        end: Instant,
         partition: u32,
-        events: Vec<&EventRecord>,
+        events: &[&EventRecord],
         now: Timestamp,
-    ) -> SourceResult<()> {
-        let records = events.into_iter().map(outgoing::event).collect();
-        let writing = self.leaders.write(&self.topic, partition, records, now);
-        match writing.await? {
-            Written::Done => Ok(()),
-            Written::TooLarge => Err(too_large(&self.topic)),
+    ) -> (usize, SourceResult<()>) {
+        let (mut written, mut left) = (0, vec![events]);
+        while let Some(some) = left.pop() {
+            match self.write_until(end, partition, some, now).await {
+                Ok(Written::Done) => written += some.len(),
+                Ok(Written::TooLarge) if some.len() > 1 => {
+                    let (first, rest) = some.split_at(some.len() / 2);
+                    left.extend([rest, first]);
+                }
+                Ok(Written::TooLarge) => return (written, Err(too_large(&self.topic))),
+                Err(error) => return (written, Err(error)),
+            }
         }
+        (written, Ok(()))
+    }
+
+    /// All of them, or none. A broker that is silent holds up its own partitions only.
+    async fn write_until(
+        &self,
+        end: Instant,
+        partition: u32,
+        events: &[&EventRecord],
+        now: Timestamp,
+    ) -> SourceResult<Written> {
+        let topic = &self.topic;
+        let left_alone = self.silent.lock().await.get(&partition).copied();
+        if left_alone.is_none_or(|until| until <= Instant::now()) {
+            let records = events.iter().map(|event| outgoing::event(event)).collect();
+            let writing = self.leaders.write(topic, partition, records, now);
+            if let Ok(written) = timeout_at(end, writing).await {
+                self.silent.lock().await.remove(&partition);
+                return written;
+            }
+            let until = Instant::now() + self.within * LEFT_ALONE;
+            self.silent.lock().await.insert(partition, until);
+        }
+        let secs = self.within.as_secs();
+        Err(trouble(format!(
+            "partition {partition} of topic {topic}: its broker did not answer within {secs} s"
+        )))
     }
 }
 
 #[async_trait]
 impl EventSink for KafkaEvents {
     async fn publish(&self, events: &[EventRecord], now: Timestamp) -> Published {
+        let end = Instant::now() + self.within;
         let mut published = Published::default();
         let partitions = match self.partitions().await {
             Ok(partitions) => partitions,
@@ -82,13 +134,14 @@ impl EventSink for KafkaEvents {
         }
         let writing = places.into_iter().map(|(partition, places)| async move {
             let records = places.iter().filter_map(|place| events.get(*place));
-            let written = self.write(partition, records.collect(), now).await;
-            (places, written)
+            let records: Vec<_> = records.collect();
+            let (count, written) = self.write(end, partition, &records, now).await;
+            (places.into_iter().take(count), written)
         });
-        for (places, written) in join_all(writing).await {
-            match written {
-                Ok(()) => published.acknowledged.extend(places),
-                Err(error) => published.trouble = Some(SinkTrouble(error.to_string())),
+        for (acknowledged, written) in join_all(writing).await {
+            published.acknowledged.extend(acknowledged);
+            if let Err(error) = written {
+                published.trouble = Some(SinkTrouble(error.to_string()));
             }
         }
         if published.trouble.is_some() {

@@ -15,7 +15,7 @@ use tollgate_core::ports::{
     DeadRecord, FeedSource, Fetched, Log, RecordAnswer, SourceError, SourceResult, Topic,
 };
 
-use crate::batches::{self, Aborted};
+use crate::batches::{self, Aborted, Unreadable};
 use crate::connection::Access;
 use crate::group::Group;
 use crate::leaders::{Leaders, name_of};
@@ -81,6 +81,43 @@ impl KafkaFeed {
             .await?;
         Ok(found.offset)
     }
+
+    /// As much of it as the topic takes.
+    async fn put_aside(
+        &self,
+        topic: &str,
+        to: u32,
+        letter: &DeadRecord,
+        now: Timestamp,
+    ) -> SourceResult<()> {
+        let whole = outgoing::dead(letter, &self.topics.records);
+        let forms = [
+            whole.clone(),
+            outgoing::without_value(whole),
+            outgoing::only_origin(letter, &self.topics.records),
+        ];
+        for record in forms {
+            let written = self.leaders.write(topic, to, vec![record], now).await?;
+            if let Written::Done = written {
+                return Ok(());
+            }
+        }
+        Err(too_large(topic))
+    }
+
+    async fn answer_in_short(
+        &self,
+        topic: &str,
+        partition: u32,
+        answer: &RecordAnswer,
+        now: Timestamp,
+    ) -> SourceResult<()> {
+        let record = vec![outgoing::short_answer(answer)];
+        match self.leaders.write(topic, partition, record, now).await? {
+            Written::Done => Ok(()),
+            Written::TooLarge => Err(too_large(topic)),
+        }
+    }
 }
 
 #[async_trait]
@@ -127,10 +164,16 @@ impl FeedSource for KafkaFeed {
         self.leaders
             .agreed(found.error_code, "reading", topic, partition)
             .await?;
-        fetched(found, from).map_err(|why| {
+        fetched(found, from).map_err(|Unreadable { why, behind }| {
+            let remedy = match behind {
+                Some(behind) => {
+                    format!("seek partition {partition} to {behind} to pass these records")
+                }
+                None => "seek beyond these records".to_owned(),
+            };
             trouble(format!(
                 "partition {partition} of topic {topic} cannot be read from {from} on: {why}; \
-                 if it stays so, pause the feed and seek beyond these records"
+                 if this persists, pause the feed and {remedy}"
             ))
         })
     }
@@ -141,36 +184,38 @@ impl FeedSource for KafkaFeed {
         let partitions = self.leaders.topic(topic).await?.partitions;
         for letter in letters {
             let to = beside(&partitions, letter.partition);
-            let record = outgoing::dead(letter, &self.topics.records);
-            let written = self
-                .leaders
-                .write(topic, to, vec![record.clone()], now)
-                .await?;
-            if let Written::TooLarge = written {
-                let record = outgoing::without_value(record);
-                let written = self.leaders.write(topic, to, vec![record], now).await?;
-                if let Written::TooLarge = written {
-                    return Err(too_large(topic));
-                }
-            }
+            self.put_aside(topic, to, letter, now).await?;
         }
         Ok(())
     }
 
-    async fn answer(&self, answers: &[RecordAnswer], now: Timestamp) -> SourceResult<()> {
+    /// Beside their own partition, too: a broker that is silent holds up the answers of its own partitions only.
+    async fn answer(
+        &self,
+        partition: u32,
+        answers: &[RecordAnswer],
+        now: Timestamp,
+    ) -> SourceResult<()> {
         let Some(topic) = &self.topics.answers else {
             return Ok(());
         };
         let partitions = self.leaders.topic(topic).await?.partitions;
-        let records = answers.iter().map(outgoing::answer).collect();
-        match self
-            .leaders
-            .write(topic, beside(&partitions, 0), records, now)
-            .await?
-        {
-            Written::Done => Ok(()),
-            Written::TooLarge => Err(too_large(topic)),
+        let to = beside(&partitions, partition);
+        let mut left = vec![answers];
+        while let Some(some) = left.pop() {
+            let records = some.iter().map(outgoing::answer).collect();
+            match (self.leaders.write(topic, to, records, now).await?, some) {
+                (Written::Done, _) => {}
+                (Written::TooLarge, [answer]) => {
+                    self.answer_in_short(topic, to, answer, now).await?;
+                }
+                (Written::TooLarge, _) => {
+                    let (first, rest) = some.split_at(some.len() / 2);
+                    left.extend([rest, first].iter().filter(|half| !half.is_empty()));
+                }
+            }
         }
+        Ok(())
     }
 
     async fn show_positions(&self, positions: &[(u32, i64)]) -> SourceResult<()> {
@@ -188,7 +233,7 @@ fn beside(partitions: &[u32], number: u32) -> u32 {
     partitions.get(place).copied().unwrap_or(0)
 }
 
-fn fetched(found: PartitionData, from: i64) -> Result<Fetched, String> {
+fn fetched(found: PartitionData, from: i64) -> Result<Fetched, Unreadable> {
     let aborted = found.aborted_transactions.unwrap_or_default();
     let aborted = aborted.iter().map(|transaction| Aborted {
         first_offset: transaction.first_offset,
@@ -198,11 +243,19 @@ fn fetched(found: PartitionData, from: i64) -> Result<Fetched, String> {
     let has_some = !bytes.is_empty();
     let read = batches::read(bytes, from, aborted.collect())?;
     if has_some && read.next == from {
-        return Err("the broker hands out no whole batch".to_owned());
+        return Err(Unreadable {
+            why: "the broker returned no complete batch".to_owned(),
+            behind: None,
+        });
     }
     Ok(Fetched {
         records: read.records,
         next: read.next,
         log_end: found.high_watermark,
+        // Brokers that know no transactions say -1.
+        committed_end: match found.last_stable_offset {
+            ..0 => found.high_watermark,
+            stable => stable.min(found.high_watermark),
+        },
     })
 }

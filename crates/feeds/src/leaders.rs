@@ -158,7 +158,7 @@ fn found<'a>(
             .is_some_and(|name| name.as_str() == topic)
     });
     let found =
-        found.ok_or_else(|| trouble(format!("the broker says nothing about topic {topic}")))?;
+        found.ok_or_else(|| trouble(format!("the broker returned nothing about topic {topic}")))?;
     refusal(found.error_code, "looking at", topic)?;
     Ok(found)
 }

@@ -6,6 +6,7 @@ mod connection;
 mod credentials;
 mod events;
 mod group;
+mod header_names;
 mod kafka;
 mod leaders;
 mod outgoing;
@@ -15,7 +16,7 @@ mod tls;
 mod words;
 
 pub use connection::Access;
-pub use credentials::{Credentials, Hash};
+pub use credentials::{Credentials, Hash, SecretSource};
 pub use events::KafkaEvents;
 pub use kafka::{KafkaFeed, KafkaTopics};
 pub use tls::tls;

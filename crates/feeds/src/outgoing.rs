@@ -10,19 +10,16 @@ use kafka_protocol::records::{
 use tollgate_core::Timestamp;
 use tollgate_core::ports::{DeadRecord, EventRecord, RecordAnswer};
 
+/// Of a dead letter without anything else.
+const MOST_REASON_CHARS: usize = 200;
+
 pub(crate) fn dead(letter: &DeadRecord, topic: &str) -> Record {
     let mut headers: IndexMap<StrBytes, Option<Bytes>> = IndexMap::new();
     for (name, value) in &letter.record.headers {
         let value = value.as_ref().map(|value| Bytes::from(value.clone()));
         headers.insert(StrBytes::from_string(name.clone()), value);
     }
-    let mut say = |name: &'static str, value: String| {
-        headers.insert(StrBytes::from_static_str(name), Some(value.into()));
-    };
-    say("dead-letter-reason", letter.reason.clone());
-    say("dead-letter-topic", topic.to_owned());
-    say("dead-letter-partition", letter.partition.to_string());
-    say("dead-letter-offset", letter.record.offset.to_string());
+    headers.extend(origin(letter, topic, letter.reason.clone()));
     Record {
         key: letter.record.key.clone().map(Bytes::from),
         value: letter.record.value.clone().map(Bytes::from),
@@ -31,21 +28,57 @@ pub(crate) fn dead(letter: &DeadRecord, topic: &str) -> Record {
     }
 }
 
+type Header = (StrBytes, Option<Bytes>);
+
+fn header(name: &'static str, value: String) -> Header {
+    (StrBytes::from_static_str(name), Some(value.into()))
+}
+
+/// Why it is here, and where it came from.
+fn origin(letter: &DeadRecord, topic: &str, reason: String) -> [Header; 4] {
+    [
+        header("dead-letter-reason", reason),
+        header("dead-letter-topic", topic.to_owned()),
+        header("dead-letter-partition", letter.partition.to_string()),
+        header("dead-letter-offset", letter.record.offset.to_string()),
+    ]
+}
+
 /// The same without its value, for a broker that takes no message of this size. The record itself is still where
 /// its headers say.
 pub(crate) fn without_value(mut record: Record) -> Record {
-    let name = StrBytes::from_static_str("dead-letter-truncated");
-    record
-        .headers
-        .insert(name, Some(Bytes::from_static(b"true")));
+    record.headers.extend([truncated()]);
     record.value = None;
     record
 }
 
+/// Only where the record is and why, for one whose key or headers are too large: always small enough, since what cannot be
+/// written stops its partition.
+pub(crate) fn only_origin(letter: &DeadRecord, topic: &str) -> Record {
+    let reason = letter.reason.chars().take(MOST_REASON_CHARS).collect();
+    let headers = origin(letter, topic, reason).into_iter();
+    Record {
+        headers: headers.chain([truncated()]).collect(),
+        ..empty()
+    }
+}
+
+fn truncated() -> Header {
+    header("dead-letter-truncated", "true".to_owned())
+}
+
 pub(crate) fn answer(answer: &RecordAnswer) -> Record {
+    keyed(answer, &answer.body_json)
+}
+
+pub(crate) fn short_answer(answer: &RecordAnswer) -> Record {
+    keyed(answer, &answer.short_json)
+}
+
+fn keyed(answer: &RecordAnswer, body_json: &str) -> Record {
     Record {
         key: answer.key.clone().map(Bytes::from),
-        value: Some(answer.body_json.clone().into()),
+        value: Some(body_json.to_owned().into()),
         ..empty()
     }
 }

@@ -73,11 +73,11 @@ pub(crate) fn index(partition: u32) -> i32 {
 }
 
 pub(crate) fn silent(topic: &str) -> SourceError {
-    trouble(format!("the broker says nothing about topic {topic}"))
+    trouble(format!("the broker returned nothing about topic {topic}"))
 }
 
 pub(crate) fn too_large(topic: &str) -> SourceError {
     trouble(format!(
-        "topic {topic} takes no message of this size; raise its max.message.bytes"
+        "topic {topic} rejects a message of this size; raise its max.message.bytes"
     ))
 }

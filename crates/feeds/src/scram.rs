@@ -10,17 +10,17 @@ use crate::credentials::Hash;
 /// A broker that asks for more would keep us busy instead of letting us in.
 const MOST_ITERATIONS: u32 = 1_000_000;
 
-pub(crate) struct Scram<'a> {
+pub(crate) struct Scram {
     hash: Hash,
     user: String,
-    password: &'a str,
+    password: String,
     nonce: String,
     /// What the broker must prove, once we have proved who we are.
     expected: Option<Vec<u8>>,
 }
 
-impl<'a> Scram<'a> {
-    pub(crate) fn new(hash: Hash, user: &str, password: &'a str, nonce: String) -> Self {
+impl Scram {
+    pub(crate) fn new(hash: Hash, user: &str, password: String, nonce: String) -> Self {
         Self {
             hash,
             user: user.replace('=', "=3D").replace(',', "=2C"),
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn both_sides_prove_that_they_know_the_password() {
         let nonce = "rOprNGfwEbeRWgbNEkqO".to_owned();
-        let mut scram = Scram::new(Hash::Sha256, "user", "pencil", nonce);
+        let mut scram = Scram::new(Hash::Sha256, "user", "pencil".to_owned(), nonce);
         assert_eq!(scram.first(), b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO");
         let challenge = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
         let proof = scram.next(challenge.as_bytes()).unwrap().unwrap();
@@ -153,13 +153,13 @@ mod tests {
             "r=n1,s=AA==,i=0",
             "r=n1,s=AA==,i=99999999",
         ] {
-            let mut scram = Scram::new(Hash::Sha512, "user", "pencil", "n".to_owned());
+            let mut scram = Scram::new(Hash::Sha512, "user", "pencil".to_owned(), "n".to_owned());
             assert!(scram.next(challenge.as_bytes()).is_err(), "{challenge}");
         }
-        let mut scram = Scram::new(Hash::Sha512, "user", "pencil", "n".to_owned());
+        let mut scram = Scram::new(Hash::Sha512, "user", "pencil".to_owned(), "n".to_owned());
         scram.next(b"r=n1,s=AA==,i=1").unwrap();
         assert!(scram.next(b"v=AAAA").unwrap_err().contains("real broker"));
-        let mut scram = Scram::new(Hash::Sha512, "user", "pencil", "n".to_owned());
+        let mut scram = Scram::new(Hash::Sha512, "user", "pencil".to_owned(), "n".to_owned());
         scram.next(b"r=n1,s=AA==,i=1").unwrap();
         let refused = "refused the login: invalid-proof; check sasl".to_owned();
         assert_eq!(scram.next(b"e=invalid-proof"), Err(refused));

@@ -25,7 +25,7 @@ pub fn tls(
             let key = PrivateKeyDer::from_pem_file(key);
             let key = key.map_err(|error| format!("client_key: {file} cannot be read: {error}"))?;
             builder.with_client_auth_cert(chain, key).map_err(|error| {
-                format!("client_certificate and client_key do not go together: {error}")
+                format!("client_certificate and client_key do not match: {error}")
             })?
         }
     };

@@ -29,7 +29,7 @@ pub(crate) fn refusal(code: i16, doing: &str, topic: &str) -> Result<(), SourceE
             format!("{doing} topic {topic}: the partition has no leader right now")
         }
         ResponseError::MessageTooLarge | ResponseError::RecordListTooLarge => {
-            format!("{doing} topic {topic}: the broker takes no message of this size")
+            format!("{doing} topic {topic}: the broker rejects a message of this size")
         }
         ResponseError::NotEnoughReplicas | ResponseError::NotEnoughReplicasAfterAppend => {
             format!("{doing} topic {topic}: too few replicas are in sync")

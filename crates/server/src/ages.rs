@@ -1,12 +1,14 @@
 //! Whether ended items stay hot for as long as something still looks at them. The file is compared at the start; here is
 //! what is put in force while the service runs, in both directions: other ages, and what needs them.
 
+use std::sync::Arc;
+
 use anyhow::bail;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Store, StoreResult};
 use tollgate_core::retention::Floor;
 use tollgate_dispatch::ages_in_force;
-use tollgate_domains::invoices::{Customer, Customers};
+use tollgate_domains::invoices::{self, Customer, Customers};
 use tollgate_domains::payments::{self, RulesInForce, text_of};
 
 use crate::config::{Config, TypeRetention, rule_floors};
@@ -65,20 +67,31 @@ pub(crate) async fn of_customers(customers: &Customers) -> StoreResult<Option<Fl
     }
 }
 
-/// At the start: ages that were changed while running are compared with a file that was changed since.
-pub(crate) async fn check(config: &Config, store: &dyn Store) -> anyhow::Result<()> {
+/// At the start: the ages in force are compared with the file, and with the customers, whom the file does not know.
+pub(crate) async fn check(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<()> {
     for of in config.retention()? {
         let item_type: &ItemType = &of.archived.item_type;
         let mut floors = of.floors.clone();
         if *item_type == payments::item_type() {
             floors.extend(rule_floors(&config.rules));
+        } else if *item_type == invoices::item_type() {
+            floors.extend(of_customers(&Customers::new(Arc::clone(store))).await?);
         }
-        let ages = ages_in_force(store, item_type, of.archived.ages).await?;
-        if let (Some(setting), Some((field, why))) = (ages.setting, ages.ages.problem(&floors)) {
-            let (actor, at) = (setting.author.actor, setting.created_at);
-            bail!(
-                "{field} of {item_type}, as {actor} changed it at {at}, {why}; restore the previous configuration, change it, then restart"
-            );
+        let ages = ages_in_force(&**store, item_type, of.archived.ages).await?;
+        let Some((field, why)) = ages.ages.problem(&floors) else {
+            continue;
+        };
+        match ages.setting {
+            Some(setting) => {
+                let (actor, at) = (setting.author.actor, setting.created_at);
+                bail!(
+                    "{field} of {item_type} (changed by {actor} at {at}) {why}; restore the previous configuration, change the value, then restart"
+                );
+            }
+            None => {
+                let key = config.retention_key(item_type, field);
+                bail!("{key} {why}; change the configuration, then restart");
+            }
         }
     }
     Ok(())

@@ -99,7 +99,7 @@ impl Tollgate {
         events.turn_on(&*store).await?;
         lanes::create(config, &*store).await?;
         store::seed_settings(&*store).await?;
-        ages::check(config, &*store).await?;
+        ages::check(config, &store).await?;
         downstreams.look_after_lanes(&*store).await?;
         let billing = Arc::new(downstreams.billing(&store));
         let worlds = downstreams.worlds(config, &store, None).await?;
@@ -363,7 +363,7 @@ fn app(
         archiver: Arc::new(archive::archiver(config, store)),
         retention: config.retention().unwrap_or_default().into(),
         planner,
-        needs_you: Arc::new(NeedsYou::new(store, &payments.forecaster, standbys)),
+        needs_you: Arc::new(NeedsYou::new(config, store, &payments.forecaster, standbys)),
         writes: Arc::new(WriteCheck::new(store)),
         engine: engine.readiness(),
         nodes: engine.nodes(),

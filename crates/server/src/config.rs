@@ -350,12 +350,7 @@ impl Config {
         for (name, lane) in &self.lanes {
             lane.validate(name)?;
         }
-        for (name, feed) in &self.feeds {
-            feed.validate(name)?;
-        }
-        if let Some(events) = &self.events {
-            events.validate()?;
-        }
+        kafka::validate(&self.feeds, self.events.as_ref())?;
         self.downstream.validate(self.gate.patience_secs)?;
         self.validate_retention()
     }

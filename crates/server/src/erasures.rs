@@ -84,7 +84,7 @@ impl Preview {
     }
 }
 
-/// Starts what was previewed; none if other items are found now.
+/// Starts what was previewed; none if the request now finds other items.
 pub(crate) async fn confirm(
     store: &Arc<dyn Store>,
     wish: ErasureWish,
@@ -147,7 +147,11 @@ pub(crate) fn outside(config: &Config) -> Vec<Outside> {
             "delete them, or wait for the end of their retention; after a restore, erase again",
         ),
         Outside::new(
-            "texts that name the person and not the account, such as a reason about a lane",
+            "items that have not been archived yet and contain the account in an unusual spelling (found: as given, without separators, in capitals, in small letters, in groups of four)",
+            "erase again with that spelling, or after the items have been archived: in the archive, every spelling is found",
+        ),
+        Outside::new(
+            "texts that contain the person's name but not the account, such as the reason of a lane's change",
             "read them with: tollgate audit --by people",
         ),
     ];
@@ -155,11 +159,11 @@ pub(crate) fn outside(config: &Config) -> Vec<Outside> {
         Ok(StoreAt::Postgres(_)) => all.extend([
             Outside::new(
                 "PostgreSQL: dead row versions and index entries",
-                "autovacuum ends them; at once: VACUUM item_body, item_queue, attempt, audit_log, flow, request, bulk_error, erasure;",
+                "autovacuum removes them; to remove them now: VACUUM item_body, item_queue, attempt, audit_log, flow, request, bulk_error, erasure;",
             ),
             Outside::new(
                 "PostgreSQL: write-ahead log and replication slots",
-                "segments are reused after a checkpoint (CHECKPOINT;); archived segments end with your retention",
+                "segments are reused after a checkpoint (CHECKPOINT;); archived segments are deleted by your own retention",
             ),
         ]),
         Ok(StoreAt::Sqlite(path)) => all.push(Outside {
@@ -178,14 +182,14 @@ pub(crate) fn outside(config: &Config) -> Vec<Outside> {
         all.push(Outside::new(
             "Temporal: histories of ended workflows",
             format!(
-                "they end with the retention of the namespace: temporal operator namespace describe {namespace}"
+                "deleted after the retention of the namespace: temporal operator namespace describe {namespace}"
             ),
         ));
     }
     if !config.feeds.is_empty() {
         all.push(Outside::new(
             "Kafka: records of the topics that feeds read",
-            "they end with the retention of the topic (retention.ms)",
+            "deleted after the retention of the topic (retention.ms)",
         ));
     }
     all

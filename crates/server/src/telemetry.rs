@@ -87,10 +87,14 @@ pub(crate) async fn watch_store(
     stop: watch::Receiver<bool>,
 ) {
     let mut every = Every::new(STORE_PAUSE, stop);
-    while every.once(look_at_store(&*store, &writes)).await {}
+    let mut feeds = BTreeSet::new();
+    while every
+        .once(look_at_store(&*store, &writes, &mut feeds))
+        .await
+    {}
 }
 
-async fn look_at_store(store: &dyn Store, writes: &WriteCheck) {
+async fn look_at_store(store: &dyn Store, writes: &WriteCheck, feeds: &mut BTreeSet<String>) {
     let connections = store.connections();
     let set = |name: &'static str, value: usize| gauge!(name).set(value.to_f64().unwrap_or(0.0));
     set("tollgate_store_connections_max", connections.most);
@@ -99,7 +103,7 @@ async fn look_at_store(store: &dyn Store, writes: &WriteCheck) {
     let is_writable = writes.trouble().await.is_none();
     set("tollgate_store_writable", usize::from(is_writable));
     unplanned::look(store).await;
-    feeds::look(store).await;
+    feeds::look(store, feeds).await;
     events::look(store).await;
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use refinery::{Migration, Runner};
 
 /// What is said of one that another build has made.
-pub(crate) const MADE_BY_ANOTHER_BUILD: &str = "was made by another build of the same version of tollgate; start that build, or, before the first release, create the database again";
+pub(crate) const MADE_BY_ANOTHER_BUILD: &str = "was created by another build of the same version of tollgate; start that build, or, before the first release, create the database again";
 
 /// The checksum of each migration, by its number.
 pub(crate) type Sums = BTreeMap<i64, String>;

@@ -4,6 +4,7 @@
 use std::ops::Deref;
 
 use rust_decimal::Decimal;
+use tokio::sync::OwnedMutexGuard;
 use tollgate_core::ports::{Purged, StoreResult};
 
 use crate::sql::{Dialogue, Tx};
@@ -58,6 +59,10 @@ pub trait Database: Send + Sync + 'static {
     /// Whether the lines of the archive lie in files of their own, one for each month (`YYYY-MM`), and not in a table
     /// of the database.
     const ARCHIVE_APART: bool;
+
+    /// Only one move or closing of days goes on at a time where lines lie apart: what one has copied, another must not
+    /// take for a copy that was left behind.
+    fn alone_in_archive(&self) -> impl Future<Output = Option<OwnedMutexGuard<()>>> + Send;
 
     /// The months that have a file; none where they are not apart.
     fn archive_months(&self) -> StoreResult<Vec<String>>;

@@ -88,7 +88,7 @@ impl CodecKeys {
             .iter()
             .find(|(known, _)| *known == name)
             .ok_or_else(|| {
-                format!("a payload needs the key {name:?}, which is not configured any more")
+                format!("a payload needs the key {name:?}, which is no longer configured")
             })?;
         let broken = || format!("a payload cannot be decrypted with the key {name:?}");
         let (nonce, data) = payload

@@ -65,7 +65,12 @@ pub(crate) async fn run(
             Workload::Known => known::section(&plan).await?,
             Workload::W6Archive => w6_archive::section(&plan).await?,
             Workload::Feeds => feeds::section(&plan).await?,
-            Workload::W5 | Workload::W7 | Workload::W8 | Workload::Starts | Workload::Consoles => {
+            Workload::W5
+            | Workload::W7
+            | Workload::W7Executed
+            | Workload::W8
+            | Workload::Starts
+            | Workload::Consoles => {
                 unreachable!("not among PostgreSQL's workloads")
             }
         });

@@ -13,9 +13,10 @@ use crate::rounds::Samples;
 use crate::stopwatch::day_ahead;
 
 /// Of the limit.
-const GOAL: f64 = 0.6;
-/// Of the best peer.
-const PEER_GOAL: f64 = 2.0;
+const GOAL: f64 = 0.55;
+/// Of the best peer, at the store's door and through HTTP.
+const DOOR_GOAL: f64 = 1.0;
+const HTTP_GOAL: f64 = 0.8;
 
 pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
     let count = plan.size.pick(20_000, 200_000);
@@ -35,11 +36,12 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
         rows.push(row(&format!("peer: {name}"), samples));
     }
     let ahead = over_the_best(&Figures::rate(ours), peers);
+    let http_ahead = over_the_best(&Figures::rate(http), peers);
     Ok(format!(
         "## W1 intake\n\n\
          {items} payments ({few} with random ids and for the peers) of about 300 bytes as NDJSON, for 24 full hours on one lane: \
          read, parsed (`PaymentRequest::parse`; not the checks against the time and the rules), slotted and durable, \
-         in batches of {BATCH}, 4 in flight: four rows each (record, slot, context, queue), every id checked for \
+         in batches of {BATCH}, 4 in flight: two rows each (body, queue), every id checked for \
          sameness. The limit: COPY of the same rows into the same tables and indexes in one transaction, rows \
          written down and slots placed outside the measured time (one flush at the end: a weaker durability class). \
          The peers read and parse the same lines and insert each payment as one job, one row, in the same batches, \
@@ -48,13 +50,16 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
          Through HTTP: a file of {items} is streamed to `POST /payments/bulk` of a `tollgate serve`, and the clock stops \
          when every line is admitted: chunks durable, every check, rule and count, a flow per chunk. The client is the serving \
          process. The file was acknowledged (202, durable) after {acknowledged} s.\n\n{table}\n\
-         Per durable item Tollgate takes in {ahead} × as many per second as the best peer; goal ≥ {PEER_GOAL:.0} ×: {judged}.\n",
+         Per durable item Tollgate takes in {ahead} × as many per second as the best peer at the store's door (goal ≥ {DOOR_GOAL:.1} ×: {judged}), \
+         and {http_ahead} × through HTTP (goal ≥ {HTTP_GOAL:.1} ×: {http_judged}).\n",
         items = whole(f64::from(count)),
         few = whole(f64::from(few)),
         acknowledged = Figures::known(http, |sample| sample.acknowledged_secs).show(two_digits),
         table = markdown(HEAD, &rows),
         ahead = ahead.show(two_digits),
-        judged = verdict(ahead.median() >= PEER_GOAL),
+        judged = verdict(ahead.median() >= DOOR_GOAL),
+        http_ahead = http_ahead.show(two_digits),
+        http_judged = verdict(http_ahead.median() >= HTTP_GOAL),
     ))
 }
 

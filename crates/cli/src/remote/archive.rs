@@ -1,14 +1,18 @@
 //! `tollgate archive …`: days of ended items, in the database and in files.
 
+use std::process::ExitCode;
+
 use clap::Subcommand;
 use tollgate_client::{ArchiveDay, ArchiveQuery, ArchivedItemQuery, Client};
 
 use super::Shown;
 use super::archive_views::{days, done, entries, items_listed, list, status, verified};
+use super::status::NEEDS_A_PERSON;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Do now what the service does by itself: move ended items, export closed days, drop days older than archive_days.
+    /// Run an archive round now: move ended items, export closed days, drop days older than archive_days. Exits with 3 if a
+    /// day is not in order.
     Run {
         /// Reason, recorded in the audit log.
         #[arg(long)]
@@ -47,9 +51,9 @@ pub(crate) enum Command {
         #[arg(long)]
         limit: Option<u32>,
     },
-    /// Show sizes, days without a file, and what is wrong.
+    /// Show sizes, days without a file, and problems.
     Status,
-    /// Read the files of a day whole and compare them with their manifests and with the database.
+    /// Read the complete files of a day and compare them with their manifests and with the database.
     Verify {
         #[command(flatten)]
         day: Day,
@@ -79,7 +83,7 @@ pub(crate) struct ItemsOfDay {
     /// Only items that ended with this status, such as PROCESSING.
     #[arg(long)]
     status: Option<String>,
-    /// Only payments with this account as debtor or creditor, complete.
+    /// Only payments to or from this account. Give the complete account number.
     #[arg(long)]
     account: Option<String>,
     /// Only payments with this reference.
@@ -122,10 +126,20 @@ impl From<Day> for ArchiveDay {
     }
 }
 
-pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
+pub(super) async fn run(
+    client: &Client,
+    shown: &Shown,
+    command: Command,
+) -> anyhow::Result<ExitCode> {
     let archive = client.archive();
     match command {
-        Command::Run { reason } => shown.show(&archive.run(&reason).await?, done),
+        Command::Run { reason } => {
+            let round = archive.run(&reason).await?;
+            shown.show(&round, done);
+            if !round.troubles.is_empty() {
+                return Ok(ExitCode::from(NEEDS_A_PERSON));
+            }
+        }
         Command::List {
             item_type,
             after,
@@ -160,5 +174,5 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
             shown.show(&archive.restore(&day.into(), &reason).await?, days);
         }
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

@@ -75,7 +75,7 @@ pub(super) fn status(status: &ArchiveStatus) -> String {
         "oldest hot item",
         "days",
         "to export",
-        "the oldest",
+        "oldest to export",
     ];
     let types: Vec<Vec<String>> = status
         .types
@@ -96,8 +96,9 @@ pub(super) fn status(status: &ArchiveStatus) -> String {
     let mut text = table(&header, &types);
     // Writing to a string does not fail.
     let _ = write!(text, "\n{}", table(&["what", "bytes"], &parts));
-    for trouble in &status.troubles {
-        let _ = writeln!(text, "{}", trouble.what);
+    let troubles = status.troubles.iter().map(|trouble| &trouble.what);
+    for why in troubles.chain(&status.overdue) {
+        let _ = writeln!(text, "{why}");
     }
     text
 }
@@ -161,8 +162,8 @@ pub(super) fn done(round: &ArchiveRound) -> String {
         "{} items moved, {} days exported, {} days dropped\n",
         round.moved, round.exported, round.dropped
     );
-    for trouble in &round.troubles {
-        let _ = writeln!(text, "{trouble}");
+    for why in round.troubles.iter().chain(&round.skipped) {
+        let _ = writeln!(text, "{why}");
     }
     text
 }

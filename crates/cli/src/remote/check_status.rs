@@ -152,7 +152,7 @@ fn summary(done: &CheckStatus) -> String {
         done.workflow_id,
         done.status,
         cell(&done.progress.as_ref().map(|it| it.total_payments)),
-        table(&["gateway", "asked about"], &asked)
+        table(&["gateway", "payments checked"], &asked)
     );
     if !failed.is_empty() {
         let shown = &failed[..failed.len().min(FAILURES_SHOWN)];

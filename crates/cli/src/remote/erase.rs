@@ -21,7 +21,7 @@ pub(crate) struct Wish {
     /// PAYMENT (default) or INVOICE.
     #[arg(long = "type", value_name = "TYPE", requires = "item")]
     item_type: Option<String>,
-    /// Digest of the preview: erases what the preview showed.
+    /// Digest of the preview: erases what that preview listed.
     #[arg(long, requires = "reason")]
     digest: Option<String>,
     /// Reason, recorded in the audit log. Required with --digest.
@@ -35,7 +35,7 @@ struct Whose {
     /// Account of a debtor or creditor, or id of a customer. `-` reads it from standard input.
     #[arg(long)]
     account: Option<String>,
-    /// Id of one payment; of one invoice with --type INVOICE.
+    /// Id of one payment, or of one invoice with --type INVOICE.
     #[arg(long, value_name = "ID")]
     item: Option<String>,
 }
@@ -79,7 +79,7 @@ pub(super) async fn run(client: &Client, shown: &Shown, wish: Wish) -> anyhow::R
     request.digest = Some(digest);
     request.reason = wish.reason;
     let ErasureOrPreview::Erasure(started) = erasures.submit(&request).await?.into_value() else {
-        bail!("the service has answered with a preview; nothing was erased");
+        bail!("the service only returned a preview; nothing was erased");
     };
     let id = started.erasure_id;
     let awaited = Awaited {
@@ -94,11 +94,16 @@ pub(super) async fn run(client: &Client, shown: &Shown, wish: Wish) -> anyhow::R
 
 fn progress(erasure: &Erasure) -> Option<Progress> {
     let (stage, items) = (&erasure.stage, erasure.items);
+    let trouble = erasure.trouble.as_ref();
+    let phase = trouble.map_or_else(
+        || stage.clone(),
+        |why| format!("{stage} failed and is retried: {why}"),
+    );
     (stage != "DONE").then(|| Progress {
         done: items,
         all: items,
-        line: format!("{items} items erased; {stage}"),
-        phase: stage.clone(),
+        line: format!("{items} items erased; {phase}"),
+        phase,
     })
 }
 
@@ -135,12 +140,14 @@ fn one(it: &Erasure) -> String {
         ("other texts", &it.texts),
         ("exported files", &it.files),
         ("left out", &it.left_out),
+        ("last failure", &it.trouble),
         ("started", &it.started_at),
         ("ended", &it.ended_at),
     ]);
     let counted = [it.items, it.archived, it.notifications, it.texts, it.files];
-    let nothing = if counted.iter().all(|&count| count == 0) {
-        "nothing was found\n"
+    // What is left out was found.
+    let nothing = if it.left_out == 0 && counted.iter().all(|&count| count == 0) {
+        "no items were found\n"
     } else {
         ""
     };
@@ -167,5 +174,5 @@ fn left_out(count: u64, first: &[ErasureLeftOut]) -> String {
 fn outside(places: &[ErasureOutside]) -> String {
     let line = |it: &ErasureOutside| format!("  {}: {}\n", it.place, it.ends);
     let lines: String = places.iter().map(line).collect();
-    format!("not reached, for you to end:\n{lines}")
+    format!("not erased; remove the data there yourself:\n{lines}")
 }

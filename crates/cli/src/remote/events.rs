@@ -10,9 +10,9 @@ use super::Shown;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show whether events are on, and how many are not published yet.
+    /// Show whether events are on, and how many have not been published yet.
     Show,
-    /// Turn events off and drop those that are not published.
+    /// Turn events off and drop those that have not been published.
     ///
     /// Remove `[events]` from the configuration of every process first: a process that starts with it turns events on.
     Off {
@@ -28,7 +28,7 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
         Command::Off { reason } => {
             shown.show(&client.events().turn_off(&reason).await?, |off| {
                 let dropped = off.dropped;
-                format!("events are off; {dropped} that were not published are dropped")
+                format!("events are off; {dropped} unpublished events were dropped")
             });
         }
     }
@@ -37,7 +37,10 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
 
 fn state(events: &Events) -> String {
     if !events.on {
-        return "events are off".to_owned();
+        return match &events.trouble {
+            None => "events are off".to_owned(),
+            Some(why) => format!("events are off\n  {why}"),
+        };
     }
     let (published, backlog) = (events.published, events.backlog);
     let more = if events.backlog_is_capped {

@@ -11,9 +11,9 @@ use super::table::{cell, row, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List all feeds with their positions and the records left to read.
+    /// List all feeds with their positions and the number of unread records.
     List,
-    /// Stop reading a feed. What was imported goes on.
+    /// Pause a feed. Records that were already imported are not affected.
     Pause {
         /// Name of the feed.
         name: String,
@@ -21,7 +21,7 @@ pub(crate) enum Command {
         #[arg(long)]
         reason: String,
     },
-    /// Read a paused feed again, from its positions on.
+    /// Resume a paused feed from its positions.
     Resume {
         /// Name of the feed.
         name: String,
@@ -45,6 +45,17 @@ pub(crate) enum Command {
         #[arg(long)]
         reason: String,
     },
+    /// Delete the positions of a feed that was removed from the configuration.
+    ///
+    /// The feed is no longer listed. If it is configured again, it starts at its `start` setting: with "earliest", records
+    /// are read again, which is harmless; with "latest", earlier records are never read.
+    Forget {
+        /// Name of the feed.
+        name: String,
+        /// Reason, recorded in the audit log.
+        #[arg(long)]
+        reason: String,
+    },
 }
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
@@ -57,7 +68,7 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
         }
         Command::Resume { name, reason } => {
             let answer = feeds.resume(&name, &reason).await?;
-            shown.show(&answer, |_| format!("feed {name} is read again"));
+            shown.show(&answer, |_| format!("feed {name} is resumed"));
         }
         Command::Seek {
             name,
@@ -75,6 +86,10 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
                 format!("{effect} Resume the feed when you are done: tollgate feeds resume {name}")
             });
         }
+        Command::Forget { name, reason } => {
+            let answer = feeds.forget(&name, &reason).await?;
+            shown.show(&answer, |forgotten| forgotten.effect.clone());
+        }
     }
     Ok(())
 }
@@ -90,18 +105,32 @@ fn list(answer: &FeedList) -> String {
 fn feed(feed: &Feed) -> String {
     let state = if feed.paused {
         "paused"
+    } else if feed.unread_since.is_some() {
+        "not read"
     } else if feed.trouble.is_some() {
         "in trouble"
     } else {
         "running"
     };
+    let left = match (feed.paused, feed.unread_since) {
+        (true, _) => "number of unread records unknown while paused".to_owned(),
+        (false, Some(_)) => "number of unread records unknown".to_owned(),
+        (false, None) => format!("{} unread", feed.lag),
+    };
     let mut text = format!(
-        "{} ({}) is {state}: {} records read, {} left, {} dead letters\n",
-        feed.name, feed.topic, feed.records, feed.lag, feed.dead_letters,
+        "{} ({}) is {state}: {} records read, {left}, {} dead letters\n",
+        feed.name, feed.topic, feed.records, feed.dead_letters,
     );
     // Writing to a string does not fail.
     if let Some(why) = &feed.paused_why {
         let _ = writeln!(text, "  paused by {}: {why}", cell(&feed.paused_by));
+    }
+    if let Some(since) = &feed.unread_since {
+        let _ = writeln!(
+            text,
+            "  No process has read it since {since}. If it was removed from the configuration, forget it: tollgate feeds forget {} --reason \"…\"",
+            feed.name
+        );
     }
     if let Some(trouble) = &feed.trouble {
         let _ = writeln!(text, "  {trouble}. Tollgate keeps trying.");

@@ -133,7 +133,7 @@ async fn wait(client: &Client, batch: &str) -> anyhow::Result<Answer<BulkState>>
         path: &format!("/payments/bulk/{}", quoted(batch)),
         bar: &bar(
             0,
-            "taking in  {bar:30} {human_pos}/{human_len} lines {per_sec}",
+            "importing  {bar:30} {human_pos}/{human_len} lines {per_sec}",
         ),
     };
     let done = progress::wait(client, awaited, lines_judged).await?;

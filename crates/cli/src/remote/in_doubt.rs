@@ -37,8 +37,8 @@ pub(crate) enum Command {
     },
     /// Ask the banks about payments in doubt.
     ///
-    /// Asks about the given payments, or all that were last sent on a day. A payment that its bank has
-    /// executed is no longer in doubt. Fails if no payment could be asked about.
+    /// Asks about the given payments, or about all payments last sent on a given day. A payment that its bank
+    /// has executed is no longer in doubt. Fails if no bank could be asked about any of them.
     Ask {
         /// Payment ids.
         #[arg(value_name = "ID", required_unless_present_any = ["today", "date"])]
@@ -247,10 +247,10 @@ fn answered(asked: &InDoubtQuestions, left: &InDoubtList) -> String {
     if asked.payments == 0 {
         return format!("no payment of that day is in doubt\n{left}");
     }
-    let mut counts = format!("{} asked about", cell(&asked.asked));
+    let mut counts = format!("payments asked about: {}", cell(&asked.asked));
     if let Some(answered) = asked.answered {
         let resolved = cell(&asked.resolved);
-        let _ = write!(counts, ", {answered} answered, {resolved} resolved");
+        let _ = write!(counts, ", answered: {answered}, resolved: {resolved}");
     }
     format!("{counts}\n{left}")
 }
@@ -273,7 +273,7 @@ fn listed<'r>(items: &[InDoubt], at_risk: impl Iterator<Item = &'r AtRisk>, more
         "sends",
         "asked",
         "next",
-        "last heard",
+        "last answer",
     ];
     let items = items.iter().map(|it| {
         row(&[

@@ -16,6 +16,8 @@ struct Shown<'i> {
     queue_status: Option<&'i str>,
     sends: Option<u32>,
     why_not_running: Option<&'i str>,
+    /// The day of the archive.
+    archived: Option<&'i str>,
     warning: Option<&'i str>,
 }
 
@@ -26,9 +28,10 @@ impl Shown<'_> {
             ("customer", &self.customer),
             ("status", &self.status),
             ("charged at", &self.charged_at),
-            ("in the queue", &self.queue_status),
+            ("queue", &self.queue_status),
             ("sends", &self.sends),
             ("why not running", &self.why_not_running),
+            ("archived on", &self.archived),
         ]);
         let warning = match self.warning {
             Some(warning) => format!("\nwarning: {warning}"),
@@ -50,6 +53,7 @@ pub(super) fn invoice(it: &Invoice) -> String {
         queue_status: Some(&it.queue_status),
         sends: Some(it.sends),
         why_not_running: it.why_not_running.as_deref(),
+        archived: it.archived.as_deref(),
         warning: None,
     };
     format!(
@@ -67,24 +71,18 @@ pub(super) fn accepted(it: &AcceptedInvoice) -> String {
         customer: &it.customer_id,
         amount: &it.amount,
         status: &it.status,
-        charged_at: Some(it.scheduled_time),
+        charged_at: it.scheduled_time,
         queue_status: None,
         sends: None,
         why_not_running: None,
+        archived: it.archived.as_deref(),
         warning: it.warning.as_deref(),
     };
     shown.facts()
 }
 
 pub(super) fn list(page: &InvoiceList) -> String {
-    let header = [
-        "invoice",
-        "status",
-        "amount",
-        "currency",
-        "in the queue",
-        "slot",
-    ];
+    let header = ["invoice", "status", "amount", "currency", "queue", "slot"];
     if page.invoices.is_empty() && page.next.is_none() {
         let text = format!("no invoices\n{}", elsewhere(page.archived.as_ref()));
         return text.trim_end().to_owned();

@@ -18,7 +18,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         wish: Box<Wish>,
     },
-    /// Start a job that was previewed: the same act and conditions, with the digest of the preview.
+    /// Start a job that was previewed: the same action and conditions, with the digest of the preview.
     Start {
         #[command(flatten)]
         wish: Box<Wish>,
@@ -75,7 +75,7 @@ pub(crate) struct Wish {
     /// For reschedule: the earliest time, such as 2026-11-16T16:00:00-07:00.
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
-    /// Every item that the act applies to, with no other condition.
+    /// Every item that the action applies to, with no other condition.
     #[arg(long)]
     all: bool,
     /// PAYMENT (default). `replay` also takes INVOICE and NOTIFICATION.
@@ -117,7 +117,7 @@ pub(crate) struct Wish {
     max_amount: Option<String>,
     #[arg(long)]
     currency: Option<String>,
-    /// Account of the debtor or the creditor, complete.
+    /// Complete account number of the debtor or the creditor.
     #[arg(long)]
     account: Option<String>,
     #[arg(long)]

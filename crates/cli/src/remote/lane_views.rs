@@ -51,7 +51,7 @@ pub(super) fn lane(lane: &Lane) -> String {
 
 pub(super) fn replan(replan: &Replan) -> String {
     let note = if replan.preview {
-        "(a preview: nothing was changed)"
+        "(preview; nothing was changed)"
     } else {
         ""
     };
@@ -65,8 +65,8 @@ fn replan_effect(effect: &Shift) -> String {
         ("later", &effect.later),
         ("finish before", &effect.finish_before),
         ("finish after", &effect.finish_after),
-        ("deadlines won", &effect.deadlines_won),
-        ("deadlines lost", &effect.deadlines_lost),
+        ("deadlines newly met", &effect.deadlines_won),
+        ("deadlines newly missed", &effect.deadlines_lost),
         ("deadlines missed", &effect.missed_after),
     ])
 }
@@ -89,7 +89,7 @@ pub(super) fn adjusted(it: &LaneAdjusted) -> String {
     let flags = changed_flags(&it.before, &it.after);
     let lane = &it.lane;
     text + &format!(
-        "(a preview: nothing was changed) to apply it before {until}:\n  tollgate lanes adjust {lane}{flags} \\\n    --digest {digest} --reason \"…\""
+        "(preview; nothing was changed) to apply it before {until}:\n  tollgate lanes adjust {lane}{flags} \\\n    --digest {digest} --reason \"…\""
     )
 }
 
@@ -155,8 +155,8 @@ pub(super) fn windows(windows: &[Window]) -> String {
 pub(super) fn recounted(recount: &Recount) -> String {
     facts(&[
         ("windows corrected", &recount.windows_corrected),
-        ("capacity returned", &recount.room_returned),
-        ("slots not counted before", &recount.slots_not_counted),
+        ("slots counted but not taken", &recount.room_returned),
+        ("slots taken but not counted", &recount.slots_not_counted),
     ])
 }
 

@@ -69,11 +69,11 @@ pub(crate) enum Command {
         #[arg(long)]
         preview: bool,
     },
-    /// Change limit, plan or calendar and assign new slots, in one step. Without --digest: a preview.
+    /// Change limit, plan or calendar and assign new slots, in one step. Without --digest, shows a preview.
     ///
-    /// Without numbers, the preview proposes those that would meet every deadline.
+    /// Without new settings, the preview proposes settings that would meet every deadline.
     Adjust(Adjusted),
-    /// Forecast when --count hypothetical items would run; without --count, when the real queue runs.
+    /// Forecast when --count hypothetical items would run; without --count, when the waiting items will run.
     Forecast(Imagined),
     /// Show how full the next windows are.
     Windows {
@@ -112,7 +112,7 @@ pub(crate) enum Command {
 pub(crate) struct Imagined {
     /// Lane name.
     name: String,
-    /// Number of hypothetical items. Without it, the forecast is for the real queue.
+    /// Number of hypothetical items. Without it, the forecast is for the waiting items.
     #[arg(long)]
     count: Option<u64>,
     /// Due time of the hypothetical items. Default: now.
@@ -135,7 +135,7 @@ pub(crate) struct Adjusted {
     name: String,
     #[command(flatten)]
     change: Change,
-    /// Digest of the preview: applies it.
+    /// Digest of the preview to apply.
     #[arg(long, requires = "reason")]
     digest: Option<String>,
     /// Reason, recorded in the audit log.

@@ -73,14 +73,14 @@ impl Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show what needs a person: held and in doubt payments, stopped lanes, kill switches and more.
+    /// Show what needs attention: held payments, payments in doubt, stopped lanes, kill switches and more.
     ///
-    /// Exits with 3 while something needs a person, with 0 if nothing does.
+    /// Exits with 3 while something needs attention, with 0 if nothing does.
     Status {
         #[command(flatten)]
         args: Args,
     },
-    /// Mark what needs a person as seen: `status` leaves it out until its count grows.
+    /// Mark an entry of `status` as seen: it is left out until its count grows.
     Seen {
         #[command(flatten)]
         args: Args,
@@ -125,28 +125,28 @@ pub(crate) enum Command {
     },
     /// List, release or cancel held items.
     ///
-    /// Held items missed their deadline, or a rule holds them. They wait for a person.
+    /// Held items missed their deadline, or a rule holds them. They wait until someone releases or cancels them.
     Held(Group<held::Command>),
     /// List or resolve items in doubt.
     ///
     /// Items in doubt are payments and invoices that were sent and whose outcome is unknown.
     InDoubt(Group<in_doubt::Command>),
-    /// Show the events that are published, or turn them off.
+    /// Show the state of event publishing, or turn it off.
     Events(Group<events::Command>),
     /// List, pause, resume or move feeds: topics whose records are imported.
     Feeds(Group<feeds::Command>),
-    /// List the processes on this store, and the leader.
+    /// List the processes that share the service's store, and show the leader.
     Nodes(Group<nodes::Command>),
     /// List or replay dead letters.
     ///
     /// Dead letters are items that Tollgate has given up.
     DeadLetters(Group<dead_letters::Command>),
-    /// Preview, start, follow or stop acts on many items.
+    /// Preview, start, follow or stop actions on many items.
     Jobs(Group<jobs::Command>),
     /// Erase a person's data from items that have ended.
     ///
-    /// Names, accounts, references, metadata, texts and content hashes go; ids, amounts, statuses and times stay. Shows a
-    /// preview first; erases with the preview's --digest.
+    /// Erases names, accounts, references, metadata, texts and content hashes. Keeps ids, amounts, statuses and times.
+    /// Without --digest, shows a preview. With the --digest of that preview, erases.
     Erase {
         #[command(flatten)]
         args: Args,
@@ -155,7 +155,7 @@ pub(crate) enum Command {
     },
     /// List, export, verify or restore the days of the archive.
     ///
-    /// The archive has items that ended, by the day of their end.
+    /// The archive contains ended items, grouped by the day on which they ended.
     Archive(Group<archive::Command>),
     /// Show the audit log, newest first.
     Audit {
@@ -276,7 +276,7 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
             erase::run(&client(&args)?, &args.shown(), wish).await?;
         }
         Command::Archive(Group { args, command }) => {
-            archive::run(&client(&args)?, &args.shown(), command).await?;
+            return archive::run(&client(&args)?, &args.shown(), command).await;
         }
         Command::Audit { args, asked } => {
             audit::run(&client(&args)?, &args.shown(), asked).await?;

@@ -9,7 +9,7 @@ use super::table::{row, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List all processes on this store: which one is the leader, and which ones can take over.
+    /// List all processes that share the store: which one is the leader, and which ones can take over.
     List,
 }
 

@@ -85,9 +85,9 @@ impl<'p> Shown<'p> {
             ("reference", &self.reference),
             ("gateway", &self.gateway),
             ("lane", &self.lane),
-            ("in the queue", &self.queue_status),
+            ("queue", &self.queue_status),
             ("sends", &self.sends),
-            ("asked for", &self.execute_at),
+            ("requested", &self.execute_at),
             ("slot", &self.slot),
             ("estimate", &self.estimate),
             ("deadline", &self.deadline),
@@ -158,9 +158,9 @@ pub(super) fn list(page: &PaymentList) -> String {
         "amount",
         "currency",
         "lane",
-        "in the queue",
+        "queue",
         "slot",
-        "in time",
+        "meets deadline",
     ];
     if page.payments.is_empty() && page.next.is_none() {
         let text = format!("no payments\n{}", elsewhere(page.archived.as_ref()));
@@ -214,7 +214,7 @@ pub(super) fn reopened(storm: &ReopenedStorm) -> String {
     let kept = storm.kept_because.iter();
     lines.extend(kept.map(|(id, why)| format!("  {id}: {why}")));
     if !storm.complete {
-        lines.push("more payments are left; run the command again".to_owned());
+        lines.push("there are more payments; run the command again".to_owned());
     }
     lines.join("\n")
 }

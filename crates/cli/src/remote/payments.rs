@@ -23,7 +23,7 @@ pub(crate) enum Command {
         /// Filter by import.
         #[arg(long, value_name = "BATCH_ID")]
         batch: Option<String>,
-        /// Account of the debtor or the creditor, complete.
+        /// Complete account number of the debtor or the creditor.
         #[arg(long)]
         account: Option<String>,
         #[arg(long)]
@@ -31,7 +31,7 @@ pub(crate) enum Command {
         /// Only payments that are held.
         #[arg(long)]
         held: bool,
-        /// Only payments that will miss their deadline as things stand.
+        /// Only payments that are expected to miss their deadline.
         #[arg(long, conflicts_with = "batch")]
         at_risk: bool,
         /// Next page: the token that the previous page ends with.

@@ -138,16 +138,29 @@ fn listed(title: &str, none: &str, header: &[&str], rows: &[Vec<String>]) -> Str
     format!("{title}\n{}", table(header, rows))
 }
 
+/// All fields by name: a new kind of rule must be shown here.
 fn what(rule: &Rule) -> String {
-    if let Some(expression) = &rule.require {
-        return expression.clone();
+    let Rule {
+        name: _,
+        message: _,
+        require,
+        duplicate_within_secs,
+        daily_total,
+        at: _,
+        on_failure: _,
+        currency,
+        zone,
+    } = rule;
+    match (require, duplicate_within_secs, daily_total) {
+        (Some(expression), _, _) => expression.clone(),
+        (None, Some(secs), _) => format!("no duplicate within {secs} s"),
+        (None, None, Some(total)) => {
+            let zone = zone.as_deref().unwrap_or("UTC");
+            format!("at most {total} {} a day ({zone})", cell(currency))
+        }
+        // Of a server that is newer than this program.
+        (None, None, None) => "a kind of rule that this version of tollgate does not know".into(),
     }
-    if let Some(secs) = rule.duplicate_within_secs {
-        return format!("no duplicate within {secs} s");
-    }
-    let (total, currency) = (cell(&rule.daily_total), cell(&rule.currency));
-    let zone = rule.zone.as_deref().unwrap_or("UTC");
-    format!("at most {total} {currency} a day ({zone})")
 }
 
 fn reloaded(answer: &RulesReloaded) -> String {
@@ -215,4 +228,34 @@ fn trial(it: &TriedPayment) -> Vec<String> {
         &it.rule,
         &it.message,
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_rule_is_shown_as_itself_and_an_unknown_one_as_no_other() {
+        let table = [
+            (json!({"require": "amountMinor > 1"}), "amountMinor > 1"),
+            (
+                json!({"duplicateWithinSecs": 60}),
+                "no duplicate within 60 s",
+            ),
+            (
+                json!({"dailyTotal": "10.00", "currency": "EUR"}),
+                "at most 10.00 EUR a day (UTC)",
+            ),
+            (
+                json!({"mostPerHour": 5}),
+                "a kind of rule that this version of tollgate does not know",
+            ),
+        ];
+        for (mut rule, expected) in table {
+            rule["name"] = json!("r");
+            rule["message"] = json!("no");
+            let rule: Rule = serde_json::from_value(rule).unwrap();
+            assert_eq!(what(&rule), expected);
+        }
+    }
 }

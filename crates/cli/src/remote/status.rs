@@ -8,14 +8,14 @@ use tollgate_client::contract::{Need, NeedSeenRequest, NeedsYou};
 
 use super::Shown;
 
-/// Something needs a person.
-const NEEDS_A_PERSON: u8 = 3;
+/// Something needs attention.
+pub(super) const NEEDS_A_PERSON: u8 = 3;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Marked {
-    /// Kind, as shown by `tollgate status --json`, such as held or lanes-paused.
+    /// Kind of the entry, as shown by `tollgate status`, such as held or lanes-paused.
     kind: String,
-    /// The count that you saw. Refused if there are more by now. Default: the current count.
+    /// The count that you saw. Refused if the current count is higher. Default: the current count.
     #[arg(long)]
     count: Option<u64>,
     /// Why nothing needs to be done now. Recorded in the audit log.
@@ -46,7 +46,7 @@ pub(super) async fn seen(client: &Client, shown: &Shown, seen: Marked) -> anyhow
 fn text(answer: &NeedsYou) -> String {
     let as_of = answer.as_of;
     let mut text = match answer.needs.as_slice() {
-        [] => format!("Nothing needs a person (as of {as_of}).\n"),
+        [] => format!("Nothing needs attention (as of {as_of}).\n"),
         _ => format!("Needs you (as of {as_of}):\n"),
     };
     for need in &answer.needs {
@@ -126,7 +126,7 @@ mod tests {
             seen: vec![],
             kill_switches: vec![],
         };
-        let said = "Nothing needs a person (as of 2026-11-17T10:00:00Z).\n";
+        let said = "Nothing needs attention (as of 2026-11-17T10:00:00Z).\n";
         assert_eq!(text(&answer), said);
     }
 }

@@ -193,7 +193,7 @@ fn item_type(it: &ItemType) -> String {
         ("dispatch interval, s", &it.dispatch_interval_secs),
         ("jitter window, ms", &it.jitter_window_ms),
         ("pre-start buffer, min", &it.pre_start_buffer_mins),
-        ("most dispatch retries", &it.max_dispatch_retries),
+        ("maximum dispatch retries", &it.max_dispatch_retries),
         ("stale claim threshold, min", &it.stale_claim_threshold_mins),
         ("flow", &it.exec_workflow_type),
         ("task queue", &it.exec_task_queue),

@@ -361,24 +361,64 @@ pub async fn what_is_erased_from_the_archive_is_known_as_erased(f: &dyn Fixture)
     assert_eq!(f.admit_one(new_item("a")).await, Admission::Erased);
 }
 
+/// Neither its rows move, nor is a line written that would count as an item of its day.
+async fn stays_hot(f: &dyn Fixture, day: ArchiveDay) {
+    assert_eq!(moved(f).await, 0);
+    let lines = f.store().archived_lines(&payments(), day, None, 10).await;
+    assert_eq!(lines.unwrap(), Vec::<String>::new());
+}
+
 pub async fn an_item_of_a_lane_in_a_storm_or_of_a_dropped_day_stays_hot(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     ended(f, &["a"]).await;
     f.damage("UPDATE lane_cursor SET storm_id = 7 WHERE lane = 'bank'")
         .await;
     f.advance(DAY).await;
-    assert_eq!(moved(f).await, 0);
+    let day = ArchiveDay::of(f.now().await).before(1);
+    stays_hot(f, day).await;
     f.damage("UPDATE lane_cursor SET storm_id = NULL WHERE lane = 'bank'")
         .await;
-    let day = ArchiveDay::of(f.now().await).before(1).number();
+    let number = day.number();
     f.damage(&format!(
-        "INSERT INTO archived_day (item_type, day, state) VALUES ('PAYMENT', {day}, 'DROPPED')"
+        "INSERT INTO archived_day (item_type, day, state) VALUES ('PAYMENT', {number}, 'DROPPED')"
     ))
     .await;
-    assert_eq!(moved(f).await, 0);
+    stays_hot(f, day).await;
+    let wanted = all(ArchiveDay::of(f.now().await).start());
+    let said = f.store().move_ended(wanted.clone()).await.unwrap();
+    assert_eq!((said.moved, said.in_files), (0, vec![day]), "it is said");
     f.damage("DELETE FROM archived_day WHERE state = 'DROPPED'")
         .await;
-    assert_eq!(moved(f).await, 1);
+    let said = f.store().move_ended(wanted).await.unwrap();
+    assert_eq!((said.moved, said.in_files), (1, vec![]));
+}
+
+pub async fn days_of_the_archive_are_found_whatever_the_order_of_acceptance(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let (begin, quarter) = (f.now().await, Duration::from_mins(15));
+    // Accepted one after the other; the one in the middle ended last.
+    for (id, days) in [("first", 1), ("middle", 3), ("last", 2)] {
+        finished(f, &[id.to_owned()]).await;
+        let micros = days * 86_400_000_000_i64;
+        f.damage(&format!(
+            "UPDATE item_queue SET finished_at = finished_at + {micros} WHERE item_id = '{id}'"
+        ))
+        .await;
+        f.advance(quarter).await;
+    }
+    let to = f.now().await;
+    f.advance(4 * DAY).await;
+    assert_eq!(moved(f).await, 3);
+    let found = async |from, to| {
+        let found = f.store().found_in(&payments(), from, to).await.unwrap();
+        (found.hot, found.archive)
+    };
+    let day = ArchiveDay::of(begin);
+    let all = (false, Some((day.after(1), day.after(3))));
+    assert_eq!(found(None, None).await, all);
+    assert_eq!(found(Some(begin), Some(to)).await, all);
+    assert_eq!(found(Some(to + quarter), None).await, (false, None));
+    assert_eq!(found(None, Some(begin - quarter)).await, (false, None));
 }
 
 pub async fn nothing_moves_that_a_sender_of_an_older_claim_still_works_on(f: &dyn Fixture) {

@@ -1,5 +1,7 @@
 //! `Erasures`: what goes, what stays, and that each piece can be cut off and done again.
 
+use std::collections::BTreeSet;
+
 use tollgate_core::erasure::{ERASED_HASH, ErasureStage, ErasureWish};
 use tollgate_core::guard::{Guard, Limit};
 use tollgate_core::id::{ErasureId, Item, ItemType};
@@ -8,6 +10,7 @@ use tollgate_core::ports::{
     StatusMove,
 };
 
+use super::archive::{DAY, line, moved};
 use super::fixture::{Fixture, new_item, ops, payment, plan};
 
 const ACCOUNT: &str = "DE02120300000000202051";
@@ -112,6 +115,34 @@ pub async fn what_has_ended_is_erased_and_the_rest_is_named(f: &dyn Fixture) {
     );
 }
 
+pub async fn an_account_is_found_in_its_usual_spellings_page_by_page(f: &dyn Fixture) {
+    f.lane(plan(1000, 4)).await;
+    let items = [
+        ("a", "DE02 1203 0000 0000 2020 51"),
+        ("b", ACCOUNT),
+        ("c", "de02120300000000202051"),
+        ("d", "DE02120300000000202052"),
+    ];
+    let items = items.map(|(id, account)| of_account(id, account));
+    f.place(items.to_vec()).await;
+    let all = ["a", "b", "c"].map(payment);
+    assert_eq!(candidates(f).await, all);
+    let store = f.store();
+    let (mut found, mut after) = (vec![], None::<Item>);
+    loop {
+        let page = store.erasure_candidates(&wish(), after.as_ref(), 1).await;
+        let Some(next) = page.unwrap().pop() else {
+            break;
+        };
+        found.push(next.clone());
+        after = Some(next);
+    }
+    assert_eq!(found, all);
+    let grouped = ErasureWish::Account("de02-1203-0000-0000-2020-51".into());
+    let found = store.erasure_candidates(&grouped, None, 100).await;
+    assert_eq!(found.unwrap(), all);
+}
+
 pub async fn an_erased_id_is_taken_for_good_and_never_sent_again(f: &dyn Fixture) {
     some_ended(f, &["a"]).await;
     let id = started(f).await;
@@ -189,6 +220,86 @@ pub async fn a_text_that_names_the_account_is_found_wherever_it_is(f: &dyn Fixtu
         "{details:?}"
     );
     assert!(!details.concat().contains("DE02"), "{details:?}");
+}
+
+pub async fn an_erasure_in_trouble_says_why_until_it_comes_further(f: &dyn Fixture) {
+    some_ended(f, &["a"]).await;
+    let id = started(f).await;
+    assert_eq!(f.store().erasures_in_trouble(9).await.unwrap(), []);
+    let noted = f.store().note_erasure_trouble(&id, "a disk").await;
+    noted.unwrap();
+    let first = seen(f, &id).await.trouble.unwrap();
+    f.restart().await;
+    let store = f.store();
+    store.note_erasure_trouble(&id, "a folder").await.unwrap();
+    // Repeated pieces come no further, whatever else they note.
+    let same = ErasureProgress::within(ErasureStage::Items);
+    store.note_erasure(&id, same).await.unwrap();
+    let stuck = store.erasures_in_trouble(9).await.unwrap();
+    assert_eq!(stuck, [seen(f, &id).await]);
+    let trouble = stuck[0].trouble.clone().unwrap();
+    assert_eq!((&*trouble.why, trouble.since), ("a folder", first.since));
+    move_to(f, &id, ErasureStage::Items, ErasureStage::Archive).await;
+    assert_eq!(seen(f, &id).await.trouble, None, "it has come further");
+    let within = ErasureProgress {
+        after: Some("here".to_owned()),
+        ..ErasureProgress::within(ErasureStage::Archive)
+    };
+    store.note_erasure_trouble(&id, "a disk").await.unwrap();
+    store.note_erasure(&id, within).await.unwrap();
+    assert_eq!(store.erasures_in_trouble(9).await.unwrap(), []);
+    move_to(f, &id, ErasureStage::Archive, ErasureStage::Purge).await;
+    store.note_erasure_trouble(&id, "a disk").await.unwrap();
+    store.end_erasure(&id, Purged::Done).await.unwrap();
+    store.note_erasure_trouble(&id, "a disk").await.unwrap();
+    assert_eq!(seen(f, &id).await.trouble, None, "it has ended");
+}
+
+pub async fn rejected_lines_and_results_of_jobs_of_what_was_erased_in_the_archive_go(
+    f: &dyn Fixture,
+) {
+    some_ended(f, &["a", "b"]).await;
+    f.damage(
+        "INSERT INTO bulk (bulk_id, item_type, state, lines, chunks_left, accepted, duplicate,
+                rejected, opened_at, touched_at)
+         VALUES ('i', 'PAYMENT', 'DONE', 2, 0, 0, 0, 2, 1, 1)",
+    )
+    .await;
+    f.damage(
+        "INSERT INTO job (job_id, item_type, act, filter, state, digest, summary, actor, reason,
+                total, done, left_out, previewed_at, started_at, ended_at)
+         VALUES ('j', 'PAYMENT', 'cancel', '{}', 'DONE', 'd', '{}', 'ops', '', 2, 2, 0, 1, 1, 1)",
+    )
+    .await;
+    for (number, id) in [(1, "a"), (2, "b")] {
+        f.damage(&format!(
+            "INSERT INTO bulk_error (bulk_id, line_no, item_id, details, line_text)
+             VALUES ('i', {number}, '{id}', '{{}}', 'rejected {id}')"
+        ))
+        .await;
+        f.damage(&format!(
+            "INSERT INTO job_result (job_id, number, item_id, answer)
+             VALUES ('j', {number}, '{id}', 'answer {id}')"
+        ))
+        .await;
+    }
+    f.advance(DAY).await;
+    assert_eq!(moved(f).await, 2);
+    let mut erased = line(f, &payment("a")).await;
+    (erased.content_hash, erased.body) = (None, None);
+    f.store().rewrite(vec![erased]).await.unwrap();
+    let (id, author) = (ErasureId::new("by-item"), ops());
+    let wish = ErasureWish::Item(payment("a"));
+    assert!(f.store().start_erasure(&id, wish, author).await.unwrap());
+    move_to(f, &id, ErasureStage::Items, ErasureStage::Texts).await;
+    while f.store().erase_texts(&id, 100).await.unwrap() {}
+    let left = f.typed(
+        "SELECT coalesce(line_text, '') FROM bulk_error UNION ALL SELECT answer FROM job_result",
+    );
+    let left = left.await.unwrap().into_iter().flatten().flatten();
+    let left: BTreeSet<String> = left.collect();
+    let expected = ["", "[erased]", "answer b", "rejected b"].map(str::to_owned);
+    assert_eq!(left, BTreeSet::from(expected));
 }
 
 pub async fn an_erasure_that_has_ended_does_not_know_its_account(f: &dyn Fixture) {

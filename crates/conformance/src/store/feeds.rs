@@ -1,21 +1,20 @@
 //! `Feeds`: a position moves with its records, for the holder of a partition only.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join_all;
 use tollgate_core::id::BulkId;
 use tollgate_core::ports::{
-    BulkState, ChunkEnd, ChunkId, ChunkToDo, FeedBatch, HeldPartition, LineError, NewChunk,
-    PartitionId, PartitionWish, Share, Sought,
+    ChunkId, ChunkToDo, FeedBatch, HeldPartition, NewChunk, PartitionId, PartitionWish, Share,
+    Sought,
 };
 
 use super::fixture::{Fixture, SECOND, ops, payments};
 
 const LEASE: Duration = Duration::from_secs(10);
-const LONGER: Duration = Duration::from_secs(11);
+pub(super) const LONGER: Duration = Duration::from_secs(11);
 
-fn partition(number: u32) -> PartitionId {
+pub(super) fn partition(number: u32) -> PartitionId {
     PartitionId {
         feed: "in".into(),
         topic: "t".into(),
@@ -23,7 +22,7 @@ fn partition(number: u32) -> PartitionId {
     }
 }
 
-fn batch(held: &HeldPartition, from: i64, next: i64) -> FeedBatch {
+pub(super) fn batch(held: &HeldPartition, from: i64, next: i64) -> FeedBatch {
     FeedBatch {
         item_type: payments(),
         fence: held.fence,
@@ -37,35 +36,35 @@ fn batch(held: &HeldPartition, from: i64, next: i64) -> FeedBatch {
     }
 }
 
-fn rejected(line: u64) -> LineError {
-    LineError {
-        line,
-        id: Some(format!("p{line}")),
-        details: BTreeMap::from([("amount".to_owned(), "is wrong".to_owned())]),
-        text: None,
+pub(super) fn wish(owner: &str, partitions: u32, topic: Option<&str>) -> PartitionWish {
+    PartitionWish {
+        feed: "in".into(),
+        topic: "t".into(),
+        owner: owner.into(),
+        topic_id: topic.map(str::to_owned),
+        partitions: (0..partitions).collect(),
+        log_ends: vec![(0, 7)],
+        lease: LEASE,
     }
 }
 
 impl dyn Fixture + '_ {
-    async fn share_all(&self, owner: &str, partitions: u32) -> Share {
+    pub(super) async fn share_all(&self, owner: &str, partitions: u32) -> Share {
         self.share_of(owner, partitions, None).await
     }
 
-    async fn share_of(&self, owner: &str, partitions: u32, topic: Option<&str>) -> Share {
-        let wish = PartitionWish {
-            feed: "in".into(),
-            topic: "t".into(),
-            owner: owner.into(),
-            topic_id: topic.map(str::to_owned),
-            partitions: (0..partitions).collect(),
-            log_ends: vec![(0, 7)],
-            lease: LEASE,
-        };
+    pub(super) async fn share_of(
+        &self,
+        owner: &str,
+        partitions: u32,
+        topic: Option<&str>,
+    ) -> Share {
+        let wish = wish(owner, partitions, topic);
         self.store().share_partitions(wish).await.unwrap()
     }
 
     /// The only partition, at its beginning.
-    async fn begun(&self, owner: &str) -> HeldPartition {
+    pub(super) async fn begun(&self, owner: &str) -> HeldPartition {
         let held = self.share_all(owner, 1).await.held[0];
         let begun = self
             .store()
@@ -75,18 +74,23 @@ impl dyn Fixture + '_ {
         held
     }
 
-    async fn take(&self, batch: FeedBatch) -> bool {
+    pub(super) async fn take(&self, batch: FeedBatch) -> bool {
         let taken = self.store().take_records(&partition(0), batch).await;
         taken.unwrap()
     }
 
-    async fn position(&self) -> Option<i64> {
+    pub(super) async fn chunks_left(&self) -> u64 {
+        let waiting = self.store().chunks_waiting(&partition(0)).await;
+        waiting.unwrap().chunks
+    }
+
+    pub(super) async fn position(&self) -> Option<i64> {
         let feeds = self.store().feeds().await.unwrap();
         feeds[0].partitions[0].position
     }
 }
 
-fn numbers(share: &Share) -> Vec<u32> {
+pub(super) fn numbers(share: &Share) -> Vec<u32> {
     share.held.iter().map(|held| held.number).collect()
 }
 
@@ -120,6 +124,89 @@ pub async fn partitions_are_shared_and_given_back_and_taken_from_the_silent(f: &
     );
 }
 
+pub async fn who_knows_no_partitions_does_not_count(f: &dyn Fixture) {
+    assert_eq!(numbers(&f.share_all("a", 4).await), [0, 1, 2, 3]);
+    assert_eq!(f.share_all("b", 0).await, Share::default());
+    assert_eq!(numbers(&f.share_all("a", 4).await), [0, 1, 2, 3]);
+    // It had some, and lost the brokers.
+    f.share_all("b", 4).await;
+    f.share_all("a", 4).await;
+    assert_eq!(numbers(&f.share_all("b", 4).await), [2, 3]);
+    assert_eq!(f.share_all("b", 0).await, Share::default());
+    assert_eq!(numbers(&f.share_all("a", 4).await), [0, 1, 2, 3]);
+}
+
+pub async fn two_topics_of_a_feed_are_shared_out_each_for_itself(f: &dyn Fixture) {
+    let share = |owner: &'static str, topic: &'static str, id: &'static str| async move {
+        let wish = PartitionWish {
+            topic: topic.into(),
+            ..wish(owner, 4, Some(id))
+        };
+        f.store().share_partitions(wish).await.unwrap()
+    };
+    let topic = || async { f.store().feeds().await.unwrap().remove(0).topic };
+    assert_eq!(numbers(&share("a", "t", "old").await), [0, 1, 2, 3]);
+    assert_eq!(numbers(&share("b", "u", "new").await), [0, 1, 2, 3]);
+    assert_eq!(numbers(&share("a", "t", "old").await), [0, 1, 2, 3]);
+    assert_eq!(topic().await, "t", "somebody reads it");
+    assert!(share("a", "t", "another").await.paused.is_some());
+    assert!(f.store().resume_feed("in", ops()).await.unwrap());
+    f.store().leave_feed("in", "a").await.unwrap();
+    assert_eq!(share("b", "u", "new").await.paused, None);
+    assert_eq!(topic().await, "u");
+    assert!(share("b", "u", "newer").await.paused.is_some());
+}
+
+pub async fn a_feed_or_a_partition_that_nobody_reads_is_shown(f: &dyn Fixture) {
+    const THREE_LEASES: Duration = Duration::from_secs(31);
+    f.share_all("a", 3).await;
+    let view = || async { f.store().feeds().await.unwrap().remove(0) };
+    let fine = view().await;
+    assert_eq!((fine.trouble, fine.unread_since), (None, None));
+    assert_eq!(fine.partitions[0].owner.as_deref(), Some("a"));
+
+    // Another one takes its share, and dies with it.
+    f.share_all("b", 3).await;
+    f.share_all("a", 3).await;
+    assert_eq!(numbers(&f.share_all("b", 3).await), [2]);
+    for _ in 0..3 {
+        f.advance(LONGER).await;
+        f.share_all("a", 2).await;
+    }
+    let half = view().await;
+    let trouble = half.trouble.unwrap().what;
+    assert_eq!(trouble, "partition 2 of topic t has no reader");
+    assert_eq!(half.partitions[2].owner, None, "its lease has ended");
+
+    f.store().pause_feed("in", ops()).await.unwrap();
+    let paused = view().await;
+    assert_eq!((paused.trouble, &paused.partitions[0].owner), (None, &None));
+    f.store().resume_feed("in", ops()).await.unwrap();
+    assert_eq!(view().await.trouble, None, "it has just been resumed");
+    f.advance(THREE_LEASES).await;
+    let trouble = view().await.trouble.unwrap().what;
+    assert_eq!(trouble, "partitions 0, 1 and 2 of topic t have no reader");
+
+    let away = Some("the broker is away".to_owned());
+    f.store().note_trouble("in", away).await.unwrap();
+    f.advance(Duration::from_mins(1)).await;
+    let gone = view().await;
+    assert!(gone.unread_since.is_some());
+    assert_eq!(gone.trouble, None, "no process tries");
+}
+
+pub async fn partitions_that_are_added_later_are_read_from_their_beginning(f: &dyn Fixture) {
+    let from_first = |owner: &'static str, partitions| async move {
+        let held = f.share_all(owner, partitions).await.held;
+        held.iter().map(|held| held.from_first).collect::<Vec<_>>()
+    };
+    assert_eq!(from_first("a", 2).await, [false, false]);
+    assert_eq!(from_first("a", 3).await, [false, false, true]);
+    f.advance(LONGER).await;
+    let another = from_first("b", 3).await;
+    assert_eq!(another, [false, false, true], "whichever process reads it");
+}
+
 pub async fn a_position_moves_with_its_records_and_by_compare_and_set(f: &dyn Fixture) {
     let held = f.begun("a").await;
     let (store, place) = (f.store(), partition(0));
@@ -139,7 +226,7 @@ pub async fn a_position_moves_with_its_records_and_by_compare_and_set(f: &dyn Fi
     assert_eq!(to_do, [chunk(1), chunk(2)]);
     let text = f.store().chunk(&chunk(2)).await.unwrap();
     assert_eq!(text.as_deref(), Some(&b"3 to 5"[..]));
-    assert_eq!(f.store().chunks_waiting(&partition(0)).await.unwrap(), 2);
+    assert_eq!(f.chunks_left().await, 2);
 
     // Only dead letters, or nothing at all: the position moves without a chunk.
     let mut dead = batch(&held, 5, 9);
@@ -212,7 +299,7 @@ pub async fn who_lost_a_partition_writes_nothing(f: &dyn Fixture) {
     assert!(f.take(batch(&heir, 3, 4)).await);
     assert!(!f.take(batch(&zombie, 4, 5)).await);
     assert_eq!(f.position().await, Some(4));
-    assert_eq!(f.store().chunks_waiting(&partition(0)).await.unwrap(), 2);
+    assert_eq!(f.chunks_left().await, 2);
 }
 
 pub async fn of_writers_at_once_one_moves_the_position(f: &dyn Fixture) {
@@ -220,7 +307,7 @@ pub async fn of_writers_at_once_one_moves_the_position(f: &dyn Fixture) {
     let writers = (0..8).map(|_| f.take(batch(&held, 0, 3)));
     let taken = join_all(writers).await;
     assert_eq!(taken.iter().filter(|taken| **taken).count(), 1);
-    assert_eq!(f.store().chunks_waiting(&partition(0)).await.unwrap(), 1);
+    assert_eq!(f.chunks_left().await, 1);
 }
 
 pub async fn a_feed_that_is_paused_is_neither_held_nor_moved(f: &dyn Fixture) {
@@ -262,6 +349,29 @@ pub async fn a_topic_that_was_created_again_pauses_its_feed(f: &dyn Fixture) {
     assert!(share(Some("third")).await);
 }
 
+pub async fn a_topic_that_is_created_again_during_a_pause_is_not_resumed_unseen(f: &dyn Fixture) {
+    let why = |topic: &'static str| async move { f.share_of("a", 1, Some(topic)).await.paused };
+    assert_eq!(why("first").await, None);
+    f.store().pause_feed("in", ops()).await.unwrap();
+    assert_eq!(why("first").await.as_deref(), Some("because"));
+    let again = why("second").await.unwrap();
+    assert!(again.starts_with("topic t was created again"), "{again}");
+    let said = f.store().audit(None, 10).await.unwrap();
+    assert_eq!(said.len(), 2, "said once: {said:?}");
+    assert!(f.store().resume_feed("in", ops()).await.unwrap());
+    assert_eq!(why("second").await, None);
+
+    // Created again and resumed while no process runs.
+    f.store().pause_feed("in", ops()).await.unwrap();
+    assert!(f.store().resume_feed("in", ops()).await.unwrap());
+    assert!(why("third").await.is_some());
+}
+
+pub async fn partitions_that_the_topic_no_longer_has_are_not_held(f: &dyn Fixture) {
+    assert_eq!(numbers(&f.share_all("a", 3).await), [0, 1, 2]);
+    assert_eq!(numbers(&f.share_all("a", 2).await), [0, 1]);
+}
+
 pub async fn a_seek_moves_a_paused_feed_and_ends_its_holding(f: &dyn Fixture) {
     let held = f.begun("a").await;
     assert!(f.take(batch(&held, 0, 3)).await);
@@ -285,51 +395,6 @@ pub async fn a_seek_moves_a_paused_feed_and_ends_its_holding(f: &dyn Fixture) {
     assert_eq!(entry.action, "SEEK_FEED");
 }
 
-pub async fn rejected_records_are_answered_once_each_and_judged_again_when_read_again(
-    f: &dyn Fixture,
-) {
-    let held = f.begun("a").await;
-    let mut first = batch(&held, 0, 3);
-    first.answers = true;
-    assert!(f.take(first).await);
-    let store = f.store();
-    let end = ChunkEnd {
-        rejected: vec![rejected(1), rejected(3)],
-        duplicate: 1,
-        ..ChunkEnd::default()
-    };
-    let chunk = |number| ChunkId {
-        bulk: partition(0).bulk(),
-        number,
-    };
-    assert!(store.finish_chunk(&chunk(1), end.clone()).await.unwrap());
-    let lines = |limit| {
-        let store = f.store();
-        async move {
-            let found = store.unanswered(&partition(0), limit).await.unwrap();
-            found.iter().map(|error| error.line).collect::<Vec<_>>()
-        }
-    };
-    assert_eq!(lines(1).await, [1]);
-    assert_eq!(lines(9).await, [1, 3]);
-    store.answered(&partition(0), vec![1]).await.unwrap();
-    assert_eq!(lines(9).await, [3]);
-    let bulk = store.bulk(&partition(0).bulk()).await.unwrap().unwrap();
-    assert_eq!(bulk.state, BulkState::Done);
-
-    // More records: it runs again. A record that is read again has its last verdict.
-    let mut more = batch(&held, 3, 6);
-    more.answers = true;
-    assert!(f.take(more).await);
-    let bulk = store.bulk(&partition(0).bulk()).await.unwrap().unwrap();
-    assert_eq!(
-        (bulk.state, bulk.lines, bulk.ended_at),
-        (BulkState::Running, 6, None)
-    );
-    assert!(store.finish_chunk(&chunk(2), end).await.unwrap());
-    assert_eq!(lines(9).await, [1, 3]);
-}
-
 pub async fn trouble_with_a_feed_is_told_until_it_is_over(f: &dyn Fixture) {
     f.share_all("a", 1).await;
     let store = f.store();
@@ -338,12 +403,28 @@ pub async fn trouble_with_a_feed_is_told_until_it_is_over(f: &dyn Fixture) {
         feed.trouble.map(|trouble| trouble.what)
     };
     assert_eq!(trouble().await, None);
+    assert_eq!(store.feeds().await.unwrap()[0].partitions[0].log_end, None);
     let away = Some("the broker is away".to_owned());
     store.note_trouble("in", away.clone()).await.unwrap();
     assert_eq!(trouble().await, away);
+    let since = || async {
+        let feed = f.store().feeds().await.unwrap().remove(0);
+        feed.trouble.map(|trouble| trouble.at)
+    };
+    let began = since().await;
+    f.advance(SECOND).await;
+    let other = Some("another broker is away".to_owned());
+    store.note_trouble("in", other.clone()).await.unwrap();
+    assert_eq!((trouble().await, since().await), (other.clone(), began));
+    for _ in 0..6 {
+        f.advance(LONGER).await;
+        f.share_all("a", 1).await;
+    }
+    assert_eq!(trouble().await, None, "who said it has died");
+    store.note_trouble("in", other).await.unwrap();
+    assert!(since().await > began, "it began again");
     store.note_trouble("in", None).await.unwrap();
     assert_eq!(trouble().await, None);
-    assert_eq!(store.feeds().await.unwrap()[0].partitions[0].log_end, None);
     f.share_all("a", 1).await;
     assert_eq!(
         store.feeds().await.unwrap()[0].partitions[0].log_end,

@@ -88,23 +88,10 @@ pub(super) fn hard_limit(per_second: i64) -> LaneChange {
 
 /// One dollar, for now, on the bank's lane.
 pub(super) fn new_item(id: &str) -> NewItem {
-    NewItem {
-        id: ItemId::new(id),
-        lane: bank(),
-        requested: None,
-        deadline: None,
-        hold_if_late: false,
-        record: NewRecord {
-            owner: "acme".into(),
-            by_owner: false,
-            status: "SCHEDULED".into(),
-            money: usd(100),
-            content_hash: format!("hash of {id}"),
-        },
-        guards: vec![],
-        body: format!("{{\"body\":\"{id}\"}}"),
-        init_flow: FlowId::new(format!("init-{id}")),
-    }
+    let record = NewRecord::new("acme", "SCHEDULED", usd(100), format!("hash of {id}"));
+    let body = format!("{{\"body\":\"{id}\"}}");
+    let flow = FlowId::new(format!("init-{id}"));
+    NewItem::new(ItemId::new(id), bank(), record, body, flow)
 }
 pub(super) fn new_item_at(id: &str, requested: Timestamp) -> NewItem {
     NewItem {

@@ -206,9 +206,9 @@ pub async fn items_that_moved_since_the_preview_are_left_out(f: &dyn Fixture) {
         .filter_map(|it| it.left_out.as_deref())
         .collect();
     let expected = [
-        "changed since the preview: it was HELD, it is READY",
-        "changed since the preview: it was in run 2, it is in run 3",
-        "it is gone",
+        "changed since the preview: it was HELD and is now READY",
+        "changed since the preview: it was in run 2 and is now in run 3",
+        "it no longer exists",
     ];
     assert_eq!(told, expected);
     assert_eq!(f.view(&items[1]).await.queue_status, QueueStatus::Ready);

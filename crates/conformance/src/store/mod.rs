@@ -25,6 +25,8 @@ pub mod eras;
 pub mod erasures;
 pub mod evidence;
 pub mod failures;
+pub mod feed_changes;
+pub mod feed_lines;
 pub mod feeds;
 mod fixture;
 pub mod flows;
@@ -101,19 +103,24 @@ macro_rules! store_cases {
         }
         $crate::store_case_module! { $new, erasures,
             what_has_ended_is_erased_and_the_rest_is_named
+            an_account_is_found_in_its_usual_spellings_page_by_page
             an_erased_id_is_taken_for_good_and_never_sent_again
             what_counted_for_an_owner_counts_for_nobody
             a_text_that_names_the_account_is_found_wherever_it_is
+            an_erasure_in_trouble_says_why_until_it_comes_further
+            rejected_lines_and_results_of_jobs_of_what_was_erased_in_the_archive_go
             an_erasure_that_has_ended_does_not_know_its_account
         }
         $crate::store_case_module! { $new, outbox,
             every_move_of_an_item_is_an_event_and_nothing_else_is
             settings_of_the_publisher_are_kept_and_a_difference_for_a_while
             an_item_has_its_events_in_the_order_of_its_moves
+            an_invoice_has_its_own_events_in_the_order_of_its_moves
             an_event_says_what_moved_and_a_notification_is_none
             a_request_that_is_withdrawn_before_it_is_planned_is_an_event
             events_are_written_only_while_they_are_on
             events_are_published_by_one_process_at_a_time
+            refused_events_are_set_aside_and_hold_up_only_their_item
         }
         $crate::store_case_module! { $new, job_asks,
             what_a_bank_said_is_written_once_with_its_evidence
@@ -529,15 +536,33 @@ macro_rules! store_cases {
         }
         $crate::store_case_module! { $new, feeds,
             partitions_are_shared_and_given_back_and_taken_from_the_silent
+            who_knows_no_partitions_does_not_count
+            two_topics_of_a_feed_are_shared_out_each_for_itself
+            a_feed_or_a_partition_that_nobody_reads_is_shown
+            partitions_that_are_added_later_are_read_from_their_beginning
             a_position_moves_with_its_records_and_by_compare_and_set
             partitions_take_turns_after_files
             who_lost_a_partition_writes_nothing
             of_writers_at_once_one_moves_the_position
             a_feed_that_is_paused_is_neither_held_nor_moved
             a_topic_that_was_created_again_pauses_its_feed
+            a_topic_that_is_created_again_during_a_pause_is_not_resumed_unseen
+            partitions_that_the_topic_no_longer_has_are_not_held
             a_seek_moves_a_paused_feed_and_ends_its_holding
-            rejected_records_are_answered_once_each_and_judged_again_when_read_again
             trouble_with_a_feed_is_told_until_it_is_over
+        }
+        $crate::store_case_module! { $new, feed_changes,
+            records_of_a_corrected_item_type_follow_when_nothing_of_the_former_waits
+            partitions_that_a_topic_lacks_since_it_was_created_again_need_no_reader
+            a_partition_that_is_added_again_is_another_one_with_new_chunks
+            a_partition_that_is_not_listed_for_a_while_keeps_its_position
+            only_the_reader_of_a_position_pauses_its_feed_because_of_it
+            a_feed_that_no_process_configures_is_forgotten
+        }
+        $crate::store_case_module! { $new, feed_lines,
+            rejected_records_are_answered_once_each_and_judged_again_when_read_again
+            rejected_records_are_deleted_by_their_age_once_they_need_no_answer
+            rejected_records_of_a_forgotten_feed_are_deleted_by_their_age
         }
         $crate::store_case_module! { $new, amendments,
             only_what_was_surely_not_done_is_amended
@@ -613,13 +638,17 @@ macro_rules! store_cases {
             turns_of_calls_stay_in_the_certificate_when_they_are_old
             what_is_erased_from_the_archive_is_known_as_erased
             an_item_of_a_lane_in_a_storm_or_of_a_dropped_day_stays_hot
+            days_of_the_archive_are_found_whatever_the_order_of_acceptance
             nothing_moves_that_a_sender_of_an_older_claim_still_works_on
         }
         $crate::store_case_module! { $new, archive_days,
             a_day_is_closed_exported_dropped_and_restored_line_by_line
             a_restore_changes_nothing_that_is_there
+            a_day_in_the_database_keeps_its_sums_and_ids_when_dropped_ones_are_forgotten
+            a_restore_is_checked_against_what_is_known_of_ids
             a_partition_made_by_hand_is_named_and_nothing_is_lost
             what_grows_with_each_payment_is_what_the_handbook_says
+            a_flow_that_ended_goes_by_its_age_unless_an_item_under_way_needs_it
         }
         $crate::store_case_module! { $new, day_troubles,
             a_trouble_stays_through_a_restart_until_the_step_goes_well

@@ -18,7 +18,7 @@ fn notifications() -> ItemType {
 }
 
 impl dyn Fixture + '_ {
-    async fn worklists(&self) -> Worklists {
+    pub(super) async fn worklists(&self) -> Worklists {
         let asked = WorklistsAsked {
             money: vec![payments(), ItemType::new("INVOICE")],
             payments: payments(),

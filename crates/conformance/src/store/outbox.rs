@@ -6,10 +6,13 @@ use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::item::{Event, QueueStatus};
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    ActionResult, NewRequest, OutboxEvent, RelayHold, Settlement, StatusMove, Then, Turn, TurnedOff,
+    ActionResult, Claim, NewItem, NewRequest, OutboxEvent, RelayHold, RetriedUpTo, Settlement,
+    StartRecord, Started, StatusMove, Then, Turn, TurnedOff,
 };
 
-use super::fixture::{Fixture, many, new_item, ops, payment, plan, send, settlement};
+use super::fixture::{
+    Fixture, MAX_RETRIES, SECOND, claim_all, many, new_item, ops, payment, plan, send, settlement,
+};
 use super::moves::{bring, cause};
 use super::operator_actions::{self, STATES, State};
 
@@ -37,6 +40,35 @@ impl dyn Fixture + '_ {
         let dropped = self.store().events_published(hold, numbers).await;
         dropped.unwrap()
     }
+    async fn set_aside(&self, hold: RelayHold, events: &[OutboxEvent]) -> bool {
+        let numbers = events.iter().map(|event| event.number).collect();
+        self.store().events_refused(hold, numbers).await.unwrap()
+    }
+    async fn retried(&self, after: RetriedUpTo, limit: u32) -> Vec<OutboxEvent> {
+        self.store().events_to_retry(after, limit).await.unwrap()
+    }
+    /// An invoice that is being charged.
+    async fn charged(&self, id: &str) -> Item {
+        let (store, invoices) = (self.store(), ItemType::new("INVOICE"));
+        store.admit(&invoices, vec![invoice(id)]).await.unwrap();
+        let claim = Claim {
+            item_type: invoices.clone(),
+            ..claim_all()
+        };
+        let claimed = self.claim(claim.clone()).await.remove(0);
+        let item = Item::new(&invoices, &claimed.id);
+        let start = StartRecord {
+            id: claimed.id,
+            fence: claimed.fence,
+            flow: item.exec_flow(claimed.run),
+            started: Started::New,
+        };
+        let recorded = store
+            .record_starts(&invoices, &claim.batch, vec![start], MAX_RETRIES)
+            .await;
+        assert_eq!(recorded.unwrap(), 1);
+        item
+    }
     /// Where an item is: its status, and the queue's word if that is one for people.
     async fn place_of(&self, item: &Item) -> (String, Option<QueueStatus>) {
         let view = self.view(item).await;
@@ -46,6 +78,12 @@ impl dyn Fixture + '_ {
         );
         (view.status, is_word.then_some(view.queue_status))
     }
+}
+
+fn invoice(id: &str) -> NewItem {
+    let mut new = new_item(id);
+    new.record.status = "PENDING".into();
+    new
 }
 
 /// All states times all events: an event in the outbox for every change, and none without one.
@@ -109,6 +147,33 @@ pub async fn an_item_has_its_events_in_the_order_of_its_moves(f: &dyn Fixture) {
         f.moves_of(&item).await,
         ["SCHEDULED", "ACCEPTED", "PROCESSING"]
     );
+}
+
+/// By its own statuses, whatever a payment with its id does.
+pub async fn an_invoice_has_its_own_events_in_the_order_of_its_moves(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    f.events_on().await;
+    let paid = f.charged("42").await;
+    f.place(vec![new_item("42")]).await;
+    let (attempt, _) = f.sent(&paid).await;
+    let lost = Settlement {
+        record: Some(StatusMove::new(&["PENDING"], "IN_DOUBT")),
+        ..settlement(&paid, attempt, Outcome::Unknown("lost".into()))
+    };
+    assert!(f.settle(lost).await);
+    let found = StatusMove::new(&["PENDING", "IN_DOUBT"], "PAID");
+    assert!(f.store().finish(&paid, 1, found).await.unwrap());
+    assert_eq!(f.moves_of(&paid).await, ["PENDING", "IN_DOUBT", "PAID"]);
+    assert_eq!(f.moves_of(&payment("42")).await, ["SCHEDULED"]);
+
+    let invoices = ItemType::new("INVOICE");
+    let new = vec![invoice("43")];
+    f.store().admit(&invoices, new).await.unwrap();
+    let withdrawn = Item::new(&invoices, &ItemId::new("43"));
+    let cancelled = StatusMove::new(&["PENDING"], "CANCELLED");
+    let done = f.store().cancel(&withdrawn, cancelled, ops()).await;
+    assert_eq!(done.unwrap(), ActionResult::Yes);
+    assert_eq!(f.moves_of(&withdrawn).await, ["PENDING", "CANCELLED"]);
 }
 
 pub async fn an_event_says_what_moved_and_a_notification_is_none(f: &dyn Fixture) {
@@ -190,10 +255,16 @@ pub async fn events_are_written_only_while_they_are_on(f: &dyn Fixture) {
     assert_eq!(f.events().await, []);
     let off = f.store().turn_events_off(ops()).await.unwrap();
     assert_eq!(off, TurnedOff::WereOff);
+    let later = f.hold_events("b").await.unwrap();
+    assert!(
+        hold.is_on && !later.is_on,
+        "a process that comes back learns it"
+    );
+    f.store().leave_relay("b").await.unwrap();
     // A number is not given again: what is dropped late drops nothing new.
     f.events_on().await;
     f.place(vec![new_item("again")]).await;
-    assert!(f.drop_events(hold, &[]).await);
+    assert!(f.drop_events(later, &[]).await);
     assert!(f.events().await[0].number > 2);
 }
 
@@ -227,8 +298,62 @@ pub async fn events_are_published_by_one_process_at_a_time(f: &dyn Fixture) {
         .unwrap();
     let trouble = f.store().outbox().await.unwrap().trouble.unwrap();
     assert_eq!(trouble.what, "no broker");
+    f.advance(SECOND).await;
+    let other = Some("another broker is away".into());
+    f.store().note_relay_trouble(other).await.unwrap();
+    let changed = f.store().outbox().await.unwrap().trouble.unwrap();
+    assert_eq!(changed.at, trouble.at, "since it began");
     f.store().note_relay_trouble(None).await.unwrap();
     assert_eq!(f.store().outbox().await.unwrap().trouble, None);
+}
+
+pub async fn refused_events_are_set_aside_and_hold_up_only_their_item(f: &dyn Fixture) {
+    f.lane(plan(1000, 4)).await;
+    f.events_on().await;
+    for id in ["b", "a", "c"] {
+        f.place(vec![new_item(id)]).await;
+    }
+    let hold = f.hold_events("one").await.unwrap();
+    let events = f.events().await;
+    assert!(events.iter().all(|event| !event.is_behind));
+    assert!(f.set_aside(hold, &events[..2]).await);
+    assert_eq!(f.events().await, events[2..], "the others are next");
+    let view = f.store().outbox().await.unwrap();
+    assert_eq!((view.backlog, view.oldest), (3, Some(events[0].at)));
+
+    // What moves on stays behind what was refused.
+    assert_eq!(f.cancel("a").await, ActionResult::Yes);
+    let new = f.events().await;
+    let behind: Vec<_> = new.iter().map(|event| event.is_behind).collect();
+    assert_eq!(behind, [false, true]);
+    assert!(f.set_aside(hold, &new[1..]).await);
+    f.restart().await;
+    let aside = f.retried(RetriedUpTo::default(), 10).await;
+    let moves: Vec<_> = aside
+        .iter()
+        .map(|event| (event.item.id.as_str(), event.status.as_str()))
+        .collect();
+    let expected = [("a", "SCHEDULED"), ("a", "CANCELLED"), ("b", "SCHEDULED")];
+    assert_eq!(moves, expected);
+    let first = f.retried(RetriedUpTo::default(), 1).await;
+    assert_eq!(first, aside[..1]);
+    let next = f.retried(RetriedUpTo::event(&aside[0]), 1).await;
+    assert_eq!(next, aside[1..2]);
+    let other_item = f.retried(RetriedUpTo::item_of(&aside[0]), 1).await;
+    assert_eq!(other_item, aside[2..]);
+
+    assert!(f.drop_events(hold, &aside[..2]).await);
+    assert_eq!(f.retried(RetriedUpTo::default(), 10).await, aside[2..]);
+    f.advance(LONGER).await;
+    let second = f.hold_events("two").await.unwrap();
+    let left = f.events().await;
+    assert!(!f.set_aside(hold, &left).await, "it came too late");
+    assert_eq!(f.events().await, left);
+    assert!(f.set_aside(second, &left).await);
+    f.store().leave_relay("two").await.unwrap();
+    let off = f.store().turn_events_off(ops()).await.unwrap();
+    assert_eq!(off, TurnedOff::Yes { dropped: 2 });
+    assert_eq!(f.retried(RetriedUpTo::default(), 10).await, []);
 }
 
 pub async fn settings_of_the_publisher_are_kept_and_a_difference_for_a_while(f: &dyn Fixture) {

@@ -27,22 +27,11 @@ fn daily(most_minor: i64) -> Limit {
 
 fn item(owner: &str, minor: i64, guards: Vec<Guard>) -> NewItem {
     let currency = Currency::from_code("EUR").unwrap();
+    let record = NewRecord::new(owner, "SCHEDULED", Money { minor, currency }, "h".into());
+    let (id, lane, flow) = (ItemId::new("p"), LaneName::new("bank"), FlowId::new("init"));
     NewItem {
-        id: ItemId::new("p"),
-        lane: LaneName::new("bank"),
-        requested: None,
-        deadline: None,
-        hold_if_late: false,
-        record: NewRecord {
-            owner: owner.into(),
-            by_owner: false,
-            status: "SCHEDULED".into(),
-            money: Money { minor, currency },
-            content_hash: "h".into(),
-        },
         guards,
-        body: "{}".into(),
-        init_flow: FlowId::new("init"),
+        ..NewItem::new(id, lane, record, "{}", flow)
     }
 }
 

@@ -82,7 +82,7 @@ fn an_item_that_moved_in_any_way_is_not_the_one_that_was_previewed() {
     let previewed = JobItem::from(&item);
     assert_eq!(previewed.moved(&item.found), None);
     let released = candidate("a", QueueStatus::Ready).found;
-    let told = "changed since the preview: it was HELD, it is READY";
+    let told = "changed since the preview: it was HELD and is now READY";
     assert_eq!(previewed.moved(&released).as_deref(), Some(told));
     let again = ItemState {
         run: 3,

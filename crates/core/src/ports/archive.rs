@@ -27,7 +27,8 @@ pub trait Archive: Send + Sync {
     /// ended before it into the archive: each is in the hot tables or in the archive, never in neither. Left where
     /// they are: what has not ended, is in doubt, held or dead; what has an open attempt or a flow that runs; what
     /// was refused in a storm that goes on; what another transaction is working on; what ended on a day that was
-    /// dropped, or has no room ([`crate::archive::DayStep::Move`] is noted of it). On SQLite, a crash leaves at most copies in the archive file, which the next call writes again.
+    /// dropped, or has no room ([`crate::archive::DayStep::Move`] is noted of it). On SQLite, a crash leaves at most copies in the archive file, which the next call writes again or
+    /// [`Archive::close_days`] removes.
     async fn move_ended(&self, wanted: MoveWanted) -> StoreResult<Moved>;
 
     /// Moves turns of calls that belong to no item and are older than this into the send log of the archive. Returns
@@ -96,14 +97,28 @@ pub trait Archive: Send + Sync {
         export: DayExport,
     ) -> StoreResult<bool>;
 
+    /// Says that the file of an exported day is not what the database has any more. The day is closed again, so that the
+    /// next round writes it again, and keeps the name of the file until then. False if it is not exported.
+    async fn outdate_export(&self, item_type: &ItemType, day: ArchiveDay) -> StoreResult<bool>;
+
     /// Removes the items of an exported day from the database; sums, turns and what is known of the items stay.
     /// False if the day is not exported. A crash inside leaves a day that is exported or dropped; repeating a drop of a
     /// dropped day removes what is left of it and says true.
     async fn drop_day(&self, item_type: &ItemType, day: ArchiveDay) -> StoreResult<bool>;
 
+    /// For a restore: whether these items of one day may be put back; changes nothing. Refused (`Invalid`) as
+    /// [`Archive::restore_items`] refuses, and if the store knows one of the ids from another day, with other content, or
+    /// as erased where the item is not.
+    async fn check_restore(
+        &self,
+        item_type: &ItemType,
+        day: ArchiveDay,
+        items: Vec<ArchivedItem>,
+    ) -> StoreResult<()>;
+
     /// For a restore: puts items of one day back into the archive, as a page of it. What is there already stays as it
     /// is, so repeating it changes nothing. Refused (`Invalid`) while the hot tables have one of the ids, or while the
-    /// day is open, closed or exported and has the id with another line.
+    /// archive has the id with another line.
     async fn restore_items(
         &self,
         item_type: &ItemType,
@@ -125,8 +140,8 @@ pub trait Archive: Send + Sync {
     /// were changed.
     async fn rewrite(&self, items: Vec<ArchivedItem>) -> StoreResult<u64>;
 
-    /// Forgets ids whose items ended before this day, a limited number at a time, and at last the sums and turns of such
-    /// days of this type. Returns how many ids; 0 at the end.
+    /// Forgets ids whose items ended before this day, a limited number at a time, and at last the sums and turns of such days
+    /// of this type. All of a day stays while the database has its items. Returns how many rows of ids; 0 at the end.
     async fn forget_known(
         &self,
         item_type: &ItemType,
@@ -173,6 +188,8 @@ pub struct Moved {
     pub looked_at: u64,
     /// Where to go on; none at the end.
     pub next: Option<ListKey>,
+    /// Days that are in files only and on which some of them ended: these stay until their day is restored.
+    pub in_files: Vec<ArchiveDay>,
 }
 
 /// An id, and the content that somebody asks about.
@@ -209,8 +226,7 @@ pub enum KnownContent {
 pub struct FoundIn {
     /// The hot tables have some of it.
     pub hot: bool,
-    /// A first and a last day of the archive with some of it, by acceptance: those that ended on other days may be among
-    /// them.
+    /// The first and the last day of the archive with some of it.
     pub archive: Option<(ArchiveDay, ArchiveDay)>,
 }
 
@@ -221,18 +237,21 @@ pub enum Old {
     OwnerTotals,
     /// Verdicts on requests that were refused. Their ids are free.
     RefusedRequests,
-    /// Imports that are done, with their rejected lines. Feeds are not among them.
+    /// Imports that are done, with their rejected lines; of feeds, rejected lines that need no answer any more.
     Imports,
     /// Jobs that have ended, with their results.
     Jobs,
+    /// Workflows that have ended. An item that is archived takes its own along; others have no item, or had a later one.
+    Flows,
 }
 
 impl Old {
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::OwnerTotals,
         Self::RefusedRequests,
         Self::Imports,
         Self::Jobs,
+        Self::Flows,
     ];
 }
 

@@ -128,7 +128,7 @@ pub fn busy_for(past: &[Past], era: Era, tolerance: Duration, now: Timestamp) ->
 
 /// What is said of attempts that an answer has disproved.
 pub fn disproof(answer: &str) -> String {
-    format!("not done, says a later answer: {answer}")
+    format!("a later answer shows that it was not done: {answer}")
 }
 
 #[derive(Debug, Clone)]

@@ -56,6 +56,13 @@ pub trait Erasures: Send + Sync {
     /// [`ErasureStage::Purge`].
     async fn note_erasure(&self, id: &ErasureId, progress: ErasureProgress) -> StoreResult<()>;
 
+    /// A piece of it failed and is tried again. Repeated, it keeps the time of the first failure and takes the new reason.
+    /// It is over as soon as the erasure comes further.
+    async fn note_erasure_trouble(&self, id: &ErasureId, why: &str) -> StoreResult<()>;
+
+    /// Those that run and whose last piece failed, the one that was started first at the top.
+    async fn erasures_in_trouble(&self, limit: u32) -> StoreResult<Vec<ErasureView>>;
+
     /// Overwrites what the database file still holds of deleted rows, if the database can.
     async fn purge(&self) -> StoreResult<Purged>;
 
@@ -116,8 +123,16 @@ pub struct ErasureView {
     /// The first of them.
     pub first_left_out: Vec<LeftOut>,
     pub purged: Option<Purged>,
+    /// Why it comes no further.
+    pub trouble: Option<ErasureTrouble>,
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErasureTrouble {
+    pub why: String,
+    pub since: Timestamp,
 }
 
 /// What is left of deleted rows in the database's own files.

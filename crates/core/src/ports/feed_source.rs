@@ -21,8 +21,13 @@ pub trait FeedSource: Send + Sync {
     /// Writes records that cannot be read where they can be found again; durable when this returns.
     async fn dead_letter(&self, letters: &[DeadRecord], now: Timestamp) -> SourceResult<()>;
 
-    /// Answers what was rejected; durable when this returns.
-    async fn answer(&self, answers: &[RecordAnswer], now: Timestamp) -> SourceResult<()>;
+    /// Answers what was rejected of a partition; durable when this returns.
+    async fn answer(
+        &self,
+        partition: u32,
+        answers: &[RecordAnswer],
+        now: Timestamp,
+    ) -> SourceResult<()>;
 
     /// Shows the broker's own tools where partitions stand, if that is configured. For people only: never read back.
     async fn show_positions(&self, positions: &[(u32, i64)]) -> SourceResult<()>;
@@ -53,6 +58,17 @@ pub struct Fetched {
     /// Where the next fetch begins: after everything that was looked at, records or not.
     pub next: i64,
     pub log_end: i64,
+    /// Where the next fetch would wait: what lies from here on belongs to transactions that are still open.
+    pub committed_end: i64,
+}
+
+impl Fetched {
+    /// What a fetch has found that began where this one ends.
+    pub fn append(&mut self, mut more: Self) {
+        self.records.append(&mut more.records);
+        self.next = more.next;
+        (self.log_end, self.committed_end) = (more.log_end, more.committed_end);
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -65,9 +81,10 @@ pub struct FeedRecord {
 }
 
 impl FeedRecord {
-    /// The text of a header.
+    /// The text of a header, in whichever case its producer writes the name.
     pub fn header(&self, name: &str) -> Option<&str> {
-        let (_, value) = self.headers.iter().find(|(key, _)| key == name)?;
+        let mut headers = self.headers.iter();
+        let (_, value) = headers.find(|(key, _)| key.eq_ignore_ascii_case(name))?;
         std::str::from_utf8(value.as_deref()?).ok()
     }
 }
@@ -84,6 +101,8 @@ pub struct RecordAnswer {
     /// The item's id, if it could be read.
     pub key: Option<String>,
     pub body_json: String,
+    /// Says less, for a topic that rejects the other because of its size.
+    pub short_json: String,
 }
 
 pub type SourceResult<T> = Result<T, SourceError>;

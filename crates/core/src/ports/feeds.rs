@@ -14,8 +14,10 @@ use crate::id::{BulkId, ItemType};
 #[async_trait]
 pub trait Feeds: Send + Sync {
     /// Says that a process is there and wants partitions. It keeps what it holds up to its fair share, gives back the rest
-    /// and takes what nobody holds. Nothing is held of a feed that is paused. A topic with another id than before was
-    /// created again: that pauses the feed.
+    /// and takes what no process holds. A process that knows no partitions gives back everything and does not count. Nothing is
+    /// held of a feed that is paused. A feed's topic changes once no other process reads the old one; until then both are read,
+    /// each shared out for itself. A topic with another id than before was created again: that pauses the feed, or replaces the
+    /// reason for which it is paused. Partitions that such a topic does not have once it was accepted are gone.
     async fn share_partitions(&self, wish: PartitionWish) -> StoreResult<Share>;
 
     /// Gives back everything that a process holds.
@@ -30,11 +32,12 @@ pub trait Feeds: Send + Sync {
     ) -> StoreResult<bool>;
 
     /// Makes records durable and moves the position, together and by compare-and-set: all of it, or, if the partition stands
-    /// elsewhere, is held by another or the feed is paused, nothing (false).
+    /// elsewhere, is held by another or the feed is paused, nothing (false). Nothing either while chunks of another item type
+    /// wait: all that wait of a partition are of one type.
     async fn take_records(&self, partition: &PartitionId, records: FeedBatch) -> StoreResult<bool>;
 
-    /// How many chunks of a partition are not admitted yet.
-    async fn chunks_waiting(&self, partition: &PartitionId) -> StoreResult<u64>;
+    /// What of a partition is not admitted yet.
+    async fn chunks_waiting(&self, partition: &PartitionId) -> StoreResult<ChunksWaiting>;
 
     /// Records that were rejected and not answered yet, in their order.
     async fn unanswered(&self, partition: &PartitionId, limit: u32) -> StoreResult<Vec<LineError>>;
@@ -42,13 +45,19 @@ pub trait Feeds: Send + Sync {
     /// These records were answered.
     async fn answered(&self, partition: &PartitionId, lines: Vec<u64>) -> StoreResult<()>;
 
-    /// Keeps the last trouble with a feed; without one, it is over.
+    /// Keeps the last trouble with a feed, and when the first of them began; without one, or if it is not
+    /// said again for a minute, it is over.
     async fn note_trouble(&self, feed: &str, trouble: Option<String>) -> StoreResult<()>;
 
     /// False if the feed is unknown or paused already.
     async fn pause_feed(&self, feed: &str, author: Author) -> StoreResult<bool>;
 
-    /// False if the feed is unknown or not paused. From here on the topic is the one that it is then.
+    /// Pauses a feed because of what the reader of a partition has met at a position. False also if the partition stands
+    /// elsewhere or is held by another: a process that was stopped and wakes up pauses nothing that others read.
+    async fn pause_feed_at(&self, at: ReadingAt, author: Author) -> StoreResult<bool>;
+
+    /// False if the feed is unknown or not paused. If its topic was created again, the topic is from here on the one that it
+    /// is at the next share; after another pause it is still the one that was read.
     async fn resume_feed(&self, feed: &str, author: Author) -> StoreResult<bool>;
 
     /// Moves a partition of a paused feed. Whoever held it holds it no more.
@@ -59,7 +68,11 @@ pub trait Feeds: Send + Sync {
         author: Author,
     ) -> StoreResult<Sought>;
 
-    /// Every feed that has ever run on this store, by name.
+    /// Deletes the positions of a feed that no process configures any more, in all its topics, and lists it no longer.
+    /// Configured again, it is a feed that never ran.
+    async fn forget_feed(&self, feed: &str, author: Author) -> StoreResult<Forgotten>;
+
+    /// Every feed that has run on this store and was not forgotten, by name.
     async fn feeds(&self) -> StoreResult<Vec<FeedView>>;
 }
 
@@ -102,7 +115,7 @@ pub struct PartitionWish {
     pub owner: String,
     /// The topic's, where the broker gives one.
     pub topic_id: Option<String>,
-    /// All partitions of the topic.
+    /// All partitions of the topic; none while they are not known.
     pub partitions: Vec<u32>,
     /// Where logs end, as far as this process has seen.
     pub log_ends: Vec<(u32, i64)>,
@@ -135,6 +148,8 @@ pub struct HeldPartition {
     pub fence: u64,
     /// The next record; none before the first start.
     pub position: Option<i64>,
+    /// It was added to the topic after the first look, and begins at its first record wherever the feed starts.
+    pub from_first: bool,
 }
 
 /// Records of one partition, in their order.
@@ -155,6 +170,31 @@ pub struct FeedBatch {
     pub log_end: i64,
 }
 
+/// Where a reader of a partition is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadingAt {
+    pub partition: PartitionId,
+    pub fence: u64,
+    /// None if the partition has not begun.
+    pub position: Option<i64>,
+}
+
+/// Chunks of a partition that are not admitted yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChunksWaiting {
+    pub chunks: u64,
+    /// What their records are, or those of the last chunk; none before the first one.
+    pub item_type: Option<ItemType>,
+}
+
+impl ChunksWaiting {
+    /// The type of what waits, if records of this type cannot follow yet.
+    pub fn of_another_type(&self, item_type: &ItemType) -> Option<&ItemType> {
+        let waits = self.item_type.as_ref().filter(|_| self.chunks > 0);
+        waits.filter(|waits| *waits != item_type)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sought {
     /// From where.
@@ -165,11 +205,23 @@ pub enum Sought {
     Running,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forgotten {
+    Done,
+    /// No such feed has run here.
+    Unknown,
+    /// A process asked for its partitions less than a minute ago.
+    Configured,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedView {
     pub feed: String,
     pub topic: String,
     pub paused: Option<FeedPause>,
+    /// The last time that a process asked for partitions, if that is more than a minute ago: no process reads the feed.
+    pub unread_since: Option<Timestamp>,
+    /// With its brokers, or partitions without a reader.
     pub trouble: Option<FeedTrouble>,
     pub partitions: Vec<PartitionView>,
 }
@@ -190,11 +242,13 @@ pub struct FeedTrouble {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionView {
     pub number: u32,
+    /// The topic was created again without it; what it counted stays.
+    pub is_gone: bool,
     /// What its records are; none before the first one was taken in.
     pub item_type: Option<ItemType>,
     pub position: Option<i64>,
     pub log_end: Option<i64>,
-    /// The process that reads it.
+    /// The process that reads it now.
     pub owner: Option<String>,
     pub records: u64,
     pub dead_letters: u64,

@@ -63,15 +63,15 @@ pub use doubts::{
     AWAITED, AtRisk, DoubtOrder, Doubts, IN_DOUBT, ItemInDoubt, Resolution, Resolved, sent_since,
 };
 pub use engine::{Engine, FlowView, Memo, Shown, Start, Started, Unreachable};
-pub use erasures::{ErasureProgress, ErasureView, Erasures, Purged};
+pub use erasures::{ErasureProgress, ErasureTrouble, ErasureView, Erasures, Purged};
 pub use error::{StoreError, StoreResult};
 pub use feed_source::{
     DeadRecord, FeedRecord, FeedSource, Fetched, Log, RecordAnswer, RecordReader, SourceError,
     SourceResult, Topic,
 };
 pub use feeds::{
-    Division, FeedBatch, FeedPause, FeedTrouble, FeedView, Feeds, HeldPartition, Holding,
-    PartitionId, PartitionView, PartitionWish, Share, Sought,
+    ChunksWaiting, Division, FeedBatch, FeedPause, FeedTrouble, FeedView, Feeds, Forgotten,
+    HeldPartition, Holding, PartitionId, PartitionView, PartitionWish, ReadingAt, Share, Sought,
 };
 pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};
 pub use health::{StoreConnections, StoreHealth};
@@ -93,7 +93,7 @@ pub use operator_actions::{
 };
 pub use outbox::{
     EventRecord, EventSink, MOST_EVENTS_COUNTED, Outbox, OutboxEvent, OutboxTrouble, OutboxView,
-    Published, RelayHold, SinkTrouble, TurnedOff,
+    Published, RelayHold, RetriedUpTo, SinkTrouble, TurnedOff,
 };
 pub use page::{MOST_LOOKED_AT, Page, PageFrom, PageToken, rows_needed};
 pub use plans::{Plans, QueuePosition, Recounted, Replanned, Waiting};

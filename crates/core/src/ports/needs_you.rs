@@ -62,12 +62,16 @@ pub enum Need {
     EventsDiffer,
     /// Days of the archive that could not be filled, exported, verified or dropped.
     ArchiveTroubled,
+    /// Closed days that have had no file for too long.
+    ArchiveOverdue,
+    /// Erasures whose last piece failed.
+    ErasuresStuck,
     NoStandby,
 }
 
 impl Need {
     /// The most urgent first.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::KillSwitches,
         Self::RefusalStorms,
         Self::LanesPaused,
@@ -85,6 +89,8 @@ impl Need {
         Self::EventsStuck,
         Self::EventsDiffer,
         Self::ArchiveTroubled,
+        Self::ArchiveOverdue,
+        Self::ErasuresStuck,
         Self::NoStandby,
     ];
 
@@ -107,6 +113,8 @@ impl Need {
             Self::EventsStuck => "events-stuck",
             Self::EventsDiffer => "events-differ",
             Self::ArchiveTroubled => "archive-troubled",
+            Self::ArchiveOverdue => "archive-overdue",
+            Self::ErasuresStuck => "erasures-stuck",
             Self::NoStandby => "no-standby",
         }
     }

@@ -35,14 +35,26 @@ pub trait Outbox: Send + Sync {
     /// Keeps, for so long, how the settings of another process differ from those of the one that publishes.
     async fn note_relay_difference(&self, what: &str, lease: Duration) -> StoreResult<()>;
 
-    /// The oldest events that are committed and not published, in the order of their numbers. Events of one item have
-    /// the order of its moves. One with a lower number may turn up later, of another item: its transaction took longer.
+    /// The oldest events that are committed, not published and not set aside, in the order of their numbers. Events of
+    /// one item have the order of its moves. One with a lower number may turn up later, of another item: its transaction
+    /// took longer.
     async fn events_to_publish(&self, limit: u32) -> StoreResult<Vec<OutboxEvent>>;
 
     /// These are published and are dropped. False, and nothing is dropped, if the right is another's by now.
     async fn events_published(&self, hold: RelayHold, numbers: Vec<i64>) -> StoreResult<bool>;
 
-    /// Keeps the last trouble with publishing; without one, it is over.
+    /// These were refused, or are behind one of their item that was: they are set aside, where they hold up no others.
+    /// Of one item those with the lowest numbers go first. False, and nothing has changed, if the right is another's by now.
+    async fn events_refused(&self, hold: RelayHold, numbers: Vec<i64>) -> StoreResult<bool>;
+
+    /// Events that were set aside, by item, those of one item in the order of their moves.
+    async fn events_to_retry(
+        &self,
+        after: RetriedUpTo,
+        limit: u32,
+    ) -> StoreResult<Vec<OutboxEvent>>;
+
+    /// Keeps the last trouble with publishing, and when the first of them began; without one, it is over.
     async fn note_relay_trouble(&self, trouble: Option<String>) -> StoreResult<()>;
 
     async fn outbox(&self) -> StoreResult<OutboxView>;
@@ -63,12 +75,43 @@ pub struct OutboxEvent {
     /// None before it was planned.
     pub lane: Option<LaneName>,
     pub scheduled: Option<Timestamp>,
+    /// An earlier event of its item is set aside: it goes after that one.
+    pub is_behind: bool,
+}
+
+/// How far a look at the events that were set aside has come; from their beginning by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RetriedUpTo {
+    pub item_type: String,
+    pub item_id: String,
+    pub number: i64,
+}
+
+impl RetriedUpTo {
+    /// Goes on with the next event of the same item, if it has one.
+    pub fn event(event: &OutboxEvent) -> Self {
+        Self {
+            item_type: event.item.item_type.to_string(),
+            item_id: event.item.id.to_string(),
+            number: event.number,
+        }
+    }
+
+    /// Goes on with the next item.
+    pub fn item_of(event: &OutboxEvent) -> Self {
+        Self {
+            number: i64::MAX,
+            ..Self::event(event)
+        }
+    }
 }
 
 /// Of one holding of the right to publish; the next holder has a higher fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RelayHold {
     pub fence: u64,
+    /// Moves wrote events when the right was last renewed.
+    pub is_on: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -119,7 +119,7 @@ impl std::fmt::Display for Recounted {
         } = self;
         write!(
             f,
-            "{windows} windows corrected, room for {returned} came back, {missing} slots had not been counted"
+            "{windows} windows corrected: {returned} slots were counted and not taken, {missing} were taken and not counted"
         )
     }
 }

@@ -145,6 +145,28 @@ pub struct NewItem {
 }
 
 impl NewItem {
+    /// What every item has. By default it runs now and has no deadline and no guards; set `requested`, `deadline`,
+    /// `hold_if_late` and `guards` of one that needs them.
+    pub fn new(
+        id: ItemId,
+        lane: LaneName,
+        record: NewRecord,
+        body: impl Into<String>,
+        init_flow: FlowId,
+    ) -> Self {
+        Self {
+            id,
+            lane,
+            requested: None,
+            deadline: None,
+            hold_if_late: false,
+            record,
+            guards: vec![],
+            body: body.into(),
+            init_flow,
+        }
+    }
+
     /// What makes another item its duplicate; kept only if somebody asks for it.
     pub fn duplicate_key(&self) -> Option<&str> {
         self.guards.iter().find_map(|guard| match &guard.limit {
@@ -181,6 +203,21 @@ pub struct NewRecord {
     pub money: Money,
     /// Of the canonical request, before defaults were filled in.
     pub content_hash: String,
+}
+
+impl NewRecord {
+    /// What every record has. By default it is not looked for by its owner; set `by_owner` of one that is. The three
+    /// texts differ in type, so that none is taken for another: an owner is borrowed, a status is a constant, and a
+    /// hash is owned.
+    pub fn new(owner: &str, status: &'static str, money: Money, content_hash: String) -> Self {
+        Self {
+            owner: owner.to_owned(),
+            by_owner: false,
+            status: status.to_owned(),
+            money,
+            content_hash,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,9 +3,11 @@
 //! partition only while it holds it. A process that was stopped and wakes up has lost its partitions and writes nothing.
 
 mod answers;
+mod holding;
 mod pieces;
 mod reading;
 mod showing;
+mod standstill;
 mod troubles;
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::time::Instant;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{
     FeedSource, HeldPartition, PartitionId, PartitionWish, RecordReader, Share, SourceError, Store,
@@ -31,7 +34,10 @@ const LEASE: Duration = Duration::from_secs(10);
 /// How often the topic is asked for its partitions, in shares; while that fails, at growing intervals up to this.
 const LOOK_EVERY: u32 = 15;
 
-/// Where a partition begins that was never read.
+/// A process that cannot reach the topic for so long gives back its partitions: another one may reach it.
+const LET_GO_AFTER: Duration = Duration::from_secs(30);
+
+/// Where a partition begins that was never read. Partitions that are added to the topic later begin at their first record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedStart {
     Earliest,
@@ -81,6 +87,7 @@ struct Readers {
     /// How many shares to wait before the topic is asked for again, and how often that has failed in a row.
     until_look: u32,
     failed_looks: u32,
+    failed_since: Option<Instant>,
     was_paused: bool,
     shown: Shown,
 }
@@ -89,11 +96,28 @@ impl Readers {
     fn looked(&mut self, is_fine: bool) {
         if is_fine {
             (self.until_look, self.failed_looks) = (LOOK_EVERY, 0);
+            self.failed_since = None;
             return;
+        }
+        // It may be another topic by now.
+        self.topic.id = None;
+        let failed_since = self.failed_since.get_or_insert_with(Instant::now);
+        if failed_since.elapsed() >= LET_GO_AFTER {
+            self.topic.partitions.clear();
         }
         let growing = (1_u32 << self.failed_looks.min(8)) - 1;
         self.until_look = growing.min(LOOK_EVERY);
         self.failed_looks += 1;
+    }
+
+    /// Whether the topic is to be asked for. While the feed is paused, with every share: a process that still has the id of a
+    /// topic that is gone would pause a feed that was resumed correctly.
+    fn is_due(&mut self) -> bool {
+        if self.until_look > 0 && (self.failed_looks > 0 || !self.was_paused) {
+            self.until_look -= 1;
+            return false;
+        }
+        true
     }
 
     /// Who resumes a feed has put something right: it is looked at without delay.
@@ -149,7 +173,11 @@ impl FeedRunner {
     }
 
     async fn share(self: &Arc<Self>, readers: &mut Readers) {
-        while readers.tasks.try_join_next().is_some() {}
+        while let Some(ended) = readers.tasks.try_join_next() {
+            if let Some(error) = ended.err().filter(JoinError::is_panic) {
+                tracing::error!(feed = self.options.name, %error, "a task of the feed panicked");
+            }
+        }
         self.look(readers).await;
         match self.held(&readers.topic).await {
             Ok(share) => {
@@ -158,7 +186,9 @@ impl FeedRunner {
                 }
                 readers.saw_pause(share.paused.is_some());
                 self.show(readers, &share.held);
+                let held: Vec<_> = share.held.iter().map(|held| held.number).collect();
                 self.read_held(readers, share);
+                self.troubles.say_again(&held).await;
             }
             Err(error) => {
                 // Readers go on: what they may write is judged when they write it.
@@ -169,8 +199,7 @@ impl FeedRunner {
 
     /// Asks for the topic's partitions once in a while. Where only a person can help, the feed is paused.
     async fn look(&self, readers: &mut Readers) {
-        if readers.until_look > 0 {
-            readers.until_look -= 1;
+        if !readers.is_due() {
             return;
         }
         let looked = self.source.topic().await;
@@ -222,8 +251,8 @@ impl FeedRunner {
         });
         for held in share.held {
             if !readers.by_partition.contains_key(&held.number) {
-                let reading = Arc::clone(self).read(self.partition(held.number), held);
-                let task = readers.tasks.spawn(reading);
+                let holding = Arc::clone(self).hold(self.partition(held.number), held);
+                let task = readers.tasks.spawn(holding);
                 readers.by_partition.insert(held.number, (held.fence, task));
             }
         }

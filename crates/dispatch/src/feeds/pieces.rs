@@ -1,10 +1,10 @@
 //! Fetched records, cut into pieces that become one chunk each. Pure.
 
-use tollgate_core::ports::{DeadRecord, Fetched, RecordReader};
+use tollgate_core::ports::{DeadRecord, FeedRecord, Fetched, RecordReader};
 
-/// As many lines as a chunk of a file has, and as many bytes.
-const MOST_LINES: u32 = 1000;
-const MOST_BYTES: usize = 1024 * 1024;
+/// About as many lines as a chunk of a file has, and as many bytes.
+const LINES: usize = 1000;
+const BYTES: usize = 1024 * 1024;
 
 /// What one transaction takes in.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -17,15 +17,28 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    fn is_full(&self) -> bool {
-        let dead = u32::try_from(self.dead.len()).unwrap_or(u32::MAX);
-        self.lines.saturating_add(dead) >= MOST_LINES || self.text.len() >= MOST_BYTES
+    fn records(&self) -> usize {
+        self.dead.len() + usize::try_from(self.lines).unwrap_or(usize::MAX)
     }
 }
 
-/// In their order. The last one ends where the fetch did, beyond what was not a record.
-/// A rest is a piece of its own: fetched again instead, it would come with the whole batch of its producer, which may be as large as a fetch.
+/// Whether there is enough for a piece: every piece costs a flow, however small it is.
+pub(super) fn is_enough(fetched: &Fetched) -> bool {
+    fetched.records.len() >= LINES || fetched.records.iter().map(bytes).sum::<usize>() >= BYTES
+}
+
+/// What a record takes in memory, about: keys and headers may be longer than values.
+fn bytes(record: &FeedRecord) -> usize {
+    let long = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or(0, Vec::len);
+    let headers = record.headers.iter();
+    let headers = headers.map(|(name, value)| name.len() + long(value));
+    long(&record.key) + long(&record.value) + headers.sum::<usize>()
+}
+
+/// In their order, and of one length, so that no small rest is left. The last one ends where the fetch did, beyond what was not a record.
 pub(super) fn cut(fetched: Fetched, partition: u32, reader: &dyn RecordReader) -> Vec<Piece> {
+    let count = fetched.records.len();
+    let most = count.div_ceil(((count + LINES / 2) / LINES).max(1));
     let mut pieces = vec![];
     let mut piece = Piece::default();
     for record in fetched.records {
@@ -38,7 +51,7 @@ pub(super) fn cut(fetched: Fetched, partition: u32, reader: &dyn RecordReader) -
                 reason,
             }),
         }
-        if piece.is_full() {
+        if piece.records() >= most || piece.text.len() >= BYTES {
             pieces.push(std::mem::take(&mut piece));
         }
     }
@@ -57,8 +70,6 @@ pub(super) fn cut(fetched: Fetched, partition: u32, reader: &dyn RecordReader) -
 
 #[cfg(test)]
 mod tests {
-    use tollgate_core::ports::FeedRecord;
-
     use super::*;
 
     #[derive(Debug)]
@@ -82,6 +93,7 @@ mod tests {
             records: (0..).zip(values).map(record).collect(),
             next,
             log_end: next,
+            committed_end: next,
         }
     }
 
@@ -104,18 +116,32 @@ mod tests {
     }
 
     #[test]
+    fn a_thousand_records_or_a_megabyte_are_enough() {
+        for (count, bytes, enough) in [(999, 1, false), (1000, 1, true), (2, 600_000, true)] {
+            let found = is_enough(&fetched(&vec![Some(bytes); count], 0));
+            assert_eq!(found, enough, "{count} of {bytes} bytes");
+        }
+        assert!(!is_enough(&fetched(&[None], 0)));
+        let mut heads = fetched(&[Some(1), None], 0);
+        heads.records[0].headers = vec![("trace".into(), Some(vec![0; BYTES / 2]))];
+        heads.records[1].key = Some(vec![0; BYTES / 2]);
+        assert!(is_enough(&heads));
+    }
+
+    #[test]
     fn pieces_are_cut_by_records_and_by_bytes() {
-        let many = vec![Some(1); 2500];
-        let pieces = cut(fetched(&many, 2500), 0, &Lines);
-        assert_eq!(
-            shown(&pieces),
-            [(1000, 1000, 0), (2000, 1000, 0), (2500, 500, 0)]
-        );
+        let many = |count: i64| {
+            let values = vec![Some(1); usize::try_from(count).unwrap()];
+            shown(&cut(fetched(&values, count), 0, &Lines))
+        };
+        assert_eq!(many(1499), [(1499, 1499, 0)]);
+        assert_eq!(many(1500), [(750, 750, 0), (1500, 750, 0)]);
+        assert_eq!(many(2401), [(1201, 1201, 0), (2401, 1200, 0)]);
         let large = vec![Some(300_000); 8];
         let pieces = cut(fetched(&large, 8), 0, &Lines);
         assert_eq!(shown(&pieces), [(4, 4, 0), (8, 4, 0)]);
-        let poison = vec![None; 1001];
-        let pieces = cut(fetched(&poison, 1001), 0, &Lines);
-        assert_eq!(shown(&pieces), [(1000, 0, 1000), (1001, 0, 1)]);
+        let poison = vec![None; 1600];
+        let pieces = cut(fetched(&poison, 1600), 0, &Lines);
+        assert_eq!(shown(&pieces), [(800, 0, 800), (1600, 0, 800)]);
     }
 }

@@ -1,16 +1,18 @@
 //! One partition, read in its order: fetch, put aside what cannot be read, make the rest durable, go on. A record is behind
 //! us when it is durable here or in the dead-letter topic, and not before.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tollgate_core::actor;
+use tollgate_core::id::ItemType;
 use tollgate_core::ports::{
-    Author, FeedBatch, HeldPartition, Log, PartitionId, SourceError, StoreError,
+    Author, FeedBatch, Fetched, HeldPartition, Log, PartitionId, ReadingAt, SourceError,
+    StoreError, StoreResult,
 };
 
-use super::pieces::{self, Piece};
+use super::pieces::{self, Piece, is_enough};
+use super::standstill::Standstill;
 use super::troubles::About;
 use super::{FeedRunner, FeedStart};
 
@@ -21,10 +23,12 @@ const MOST_WAITING: u64 = 8;
 const WAIT_FOR_ROOM: Duration = Duration::from_millis(250);
 /// How often the log's end is asked for meanwhile, which people see as the lag.
 const ASK_FOR_END: Duration = Duration::from_secs(1);
-/// At the log's end, while what was read last still waits, records are let come together: every chunk costs a flow.
+/// At the end of what can be read, while what was read last still waits, records are let come together: every chunk costs a flow.
 const GATHER: Duration = Duration::from_millis(50);
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Small fetches are gathered for so long; then what there is becomes durable.
+const GATHER_FETCHES: Duration = Duration::from_millis(250);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Why a partition is not read on.
 enum Halt {
@@ -52,29 +56,39 @@ impl From<SourceError> for Halt {
 }
 
 /// A partition as this process holds it.
-struct Reading {
-    partition: PartitionId,
+pub(super) struct Reading {
+    pub(super) partition: PartitionId,
     fence: u64,
     /// None before it was looked at whether the log has it.
     position: Option<i64>,
     stored: Option<i64>,
-    /// The last fetch came to the end of the log.
+    from_first: bool,
+    /// The last fetch came to the end of what can be read.
     is_at_end: bool,
     asked_for_end: Instant,
-    answered: Instant,
+    pub(super) standstill: Standstill,
+}
+
+impl Reading {
+    /// The position is compared with the log before the next fetch, which says what is wrong.
+    pub(super) fn look_again(&mut self, from: i64) {
+        (self.position, self.stored) = (None, Some(from));
+        self.standstill = Standstill::default();
+    }
 }
 
 impl FeedRunner {
-    pub(super) async fn read(self: Arc<Self>, partition: PartitionId, held: HeldPartition) {
+    pub(super) async fn read(&self, partition: PartitionId, held: HeldPartition) {
         let about = About::Partition(held.number);
         let mut reading = Reading {
             partition,
             fence: held.fence,
             position: None,
             stored: held.position,
+            from_first: held.from_first,
             is_at_end: false,
             asked_for_end: Instant::now(),
-            answered: Instant::now(),
+            standstill: Standstill::default(),
         };
         let mut pause = FIRST_PAUSE;
         loop {
@@ -90,7 +104,7 @@ impl FeedRunner {
                 }
                 Err(Halt::Pause(why)) => {
                     self.troubles.over(about).await;
-                    self.pause(why).await;
+                    self.pause_at(reading, why).await;
                     return;
                 }
                 Err(Halt::Lost) => {
@@ -101,11 +115,29 @@ impl FeedRunner {
         }
     }
 
-    /// Says so once: it may be paused already.
+    /// Because of the topic.
     pub(super) async fn pause(&self, why: String) {
-        let feed = &self.options.name;
         let author = Author::new(actor::FEED, why.clone());
-        match self.store.pause_feed(feed, author).await {
+        let paused = self.store.pause_feed(&self.options.name, author).await;
+        self.say_paused(paused, &why);
+    }
+
+    /// Because of what was met on a partition, if that is still ours and where it was.
+    async fn pause_at(&self, reading: Reading, why: String) {
+        let at = ReadingAt {
+            partition: reading.partition,
+            fence: reading.fence,
+            position: reading.position.or(reading.stored),
+        };
+        let author = Author::new(actor::FEED, why.clone());
+        let paused = self.store.pause_feed_at(at, author).await;
+        self.say_paused(paused, &why);
+    }
+
+    /// Says so once: it may be paused already.
+    fn say_paused(&self, paused: StoreResult<bool>, why: &str) {
+        let feed = &self.options.name;
+        match paused {
             Ok(true) => tracing::error!(feed, why, "the feed is paused"),
             Ok(false) => {}
             Err(error) => {
@@ -121,32 +153,39 @@ impl FeedRunner {
             Some(position) => position,
             None => self.begin(reading).await?,
         };
-        self.answer_now_and_then(&reading.partition, &mut reading.answered)
-            .await;
         let waiting = self.store.chunks_waiting(&reading.partition).await?;
+        if let Some(former) = waiting.of_another_type(&self.options.item_type) {
+            let (partition, chunks) = (&reading.partition, waiting.chunks);
+            return Err(Halt::Trouble(self.former_first(partition, former, chunks)));
+        }
+        let waiting = waiting.chunks;
         if waiting >= MOST_WAITING {
             if reading.asked_for_end.elapsed() >= ASK_FOR_END {
                 let log = self.source.log(number).await?;
                 self.saw_end(number, log.end);
                 reading.asked_for_end = Instant::now();
             }
+            reading.standstill = Standstill::default();
             tokio::time::sleep(WAIT_FOR_ROOM).await;
             return Ok(());
         }
         if waiting > 0 && reading.is_at_end {
             tokio::time::sleep(GATHER).await;
         }
-        let fetched = match self.source.fetch(number, from, FETCH_BYTES).await {
+        let fetched = match self.fetch(number, from).await {
             Ok(fetched) => fetched,
             Err(SourceError::OutOfRange(_)) => {
-                // Looked at before the next fetch, which says what is wrong.
-                (reading.position, reading.stored) = (None, Some(from));
+                reading.look_again(from);
                 return Ok(());
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                reading.standstill = Standstill::default();
+                return Err(error.into());
+            }
         };
         self.saw_end(number, fetched.log_end);
-        reading.is_at_end = fetched.next >= fetched.log_end;
+        reading.is_at_end = fetched.next >= fetched.committed_end;
+        self.watch(reading, from, &fetched).await;
         if fetched.next == from {
             return Ok(());
         }
@@ -155,6 +194,35 @@ impl FeedRunner {
             self.take(reading, piece, log_end).await?;
         }
         Ok(())
+    }
+
+    /// The configured item type was corrected. Asked before anything is fetched: dead letters would be written with every try.
+    fn former_first(&self, partition: &PartitionId, former: &ItemType, chunks: u64) -> String {
+        let now = &self.options.item_type;
+        format!(
+            "{partition} is read as {now} once its chunks of {former} are imported; chunks left: {chunks}"
+        )
+    }
+
+    /// Enough for a chunk, or everything that can be read. A broker may hand out one batch of a producer at a time, however small.
+    /// Nothing waits here for an open transaction to end, nor while a long stretch without records is passed.
+    async fn fetch(&self, partition: u32, from: i64) -> Result<Fetched, SourceError> {
+        let began = Instant::now();
+        let mut fetched = self.source.fetch(partition, from, FETCH_BYTES).await?;
+        let mut last = from;
+        while fetched.next > last
+            && fetched.next < fetched.committed_end
+            && began.elapsed() < GATHER_FETCHES
+            && !is_enough(&fetched)
+        {
+            last = fetched.next;
+            match self.source.fetch(partition, last, FETCH_BYTES).await {
+                Ok(more) => fetched.append(more),
+                // What was fetched is taken in; the next look meets the error again.
+                Err(_) => break,
+            }
+        }
+        Ok(fetched)
     }
 
     /// Our own position, if the log has it; the configured start, if there is none.
@@ -168,8 +236,8 @@ impl FeedRunner {
             }
             None => {
                 let start = match self.options.start {
-                    FeedStart::Earliest => log.first,
-                    FeedStart::Latest => log.end,
+                    FeedStart::Latest if !reading.from_first => log.end,
+                    FeedStart::Latest | FeedStart::Earliest => log.first,
                 };
                 let (partition, fence) = (&reading.partition, reading.fence);
                 if !self.store.begin_partition(partition, fence, start).await? {
@@ -234,13 +302,13 @@ fn in_log(partition: &PartitionId, position: i64, log: Log) -> Result<(), String
     let Log { first, end } = log;
     if position > end {
         return Err(format!(
-            "{partition} ends at {end}, but {position} is to be read next: the topic was created again or cut, or the position was \
-             moved too far; seek to {first} to read all that is there, then resume"
+            "{partition} ends at {end}, but the next position to read is {position}: the topic was created again or cut, or the position \
+             was moved too far; seek to {first} to read the whole partition, then resume"
         ));
     }
     if position < first {
         return Err(format!(
-            "{partition} begins at {first}, but {position} is to be read next: records were deleted unread; \
+            "{partition} begins at {first}, but the next position to read is {position}: records were deleted before they were read; \
              find out which, then seek to {first} and resume"
         ));
     }
@@ -260,12 +328,12 @@ mod tests {
         };
         let log = Log { first: 10, end: 20 };
         for (position, says) in [
-            (9, Some("begins at 10, but 9")),
+            (9, Some("begins at 10, but the next position to read is 9")),
             (10, None),
             (20, None),
             (
                 21,
-                Some("partition 2 of topic t ends at 20, but 21 is to be read next"),
+                Some("partition 2 of topic t ends at 20, but the next position to read is 21"),
             ),
         ] {
             let found = in_log(&partition, position, log).err();

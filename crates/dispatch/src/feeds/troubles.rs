@@ -1,5 +1,5 @@
 //! What is wrong with a feed right now, as one sentence in the store. Said when it begins, when it changes and when
-//! it is over, however often it is met.
+//! it is over, however often it is met; and again with every share while it lasts.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,9 @@ use tollgate_core::ports::Store;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum About {
     Topic,
+    Panic(u32),
     Partition(u32),
+    Standstill(u32),
     Answers(u32),
 }
 
@@ -18,6 +20,8 @@ pub(super) struct Troubles {
     store: Arc<dyn Store>,
     feed: String,
     now: Mutex<State>,
+    /// What is said last is what was met last.
+    saying: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -42,6 +46,7 @@ impl Troubles {
             store,
             feed: feed.to_owned(),
             now: Mutex::default(),
+            saying: tokio::sync::Mutex::default(),
         }
     }
 
@@ -54,7 +59,35 @@ impl Troubles {
         self.change(|met| drop(met.remove(&about))).await;
     }
 
+    /// All processes share one sentence: another one that is fine may have taken ours away. What was met on a partition that
+    /// is not held any more is not ours to say.
+    pub(super) async fn say_again(&self, held: &[u32]) {
+        self.change(|met| {
+            met.retain(|about, _| match about {
+                About::Topic => true,
+                About::Panic(number)
+                | About::Partition(number)
+                | About::Standstill(number)
+                | About::Answers(number) => held.contains(number),
+            });
+        })
+        .await;
+        let _alone = self.saying.lock().await;
+        if let Some(what) = self.said_trouble() {
+            self.say(Some(what)).await;
+        }
+    }
+
+    fn said_trouble(&self) -> Option<String> {
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        match &now.said {
+            Said::Trouble(what) => Some(what.clone()),
+            Said::Unknown | Said::Fine => None,
+        }
+    }
+
     async fn change(&self, change: impl FnOnce(&mut BTreeMap<About, String>)) {
+        let _alone = self.saying.lock().await;
         let say = match self.changed(change) {
             None | Some((_, Said::Unknown)) => return,
             Some((before, Said::Fine)) => {
@@ -68,8 +101,14 @@ impl Troubles {
                 Some(what)
             }
         };
+        self.say(say).await;
+    }
+
+    async fn say(&self, say: Option<String>) {
         if let Err(error) = self.store.note_trouble(&self.feed, say).await {
             tracing::warn!(feed = self.feed, %error, "a feed's state could not be noted");
+            let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+            now.said = Said::Unknown;
         }
     }
 

@@ -55,6 +55,7 @@ mod tests {
             },
             lane: Some(LaneName::new("default")),
             scheduled: None,
+            is_behind: false,
         };
         let record = cloud_event(&event, "/tollgate");
         let body: Value = serde_json::from_str(&record.body_json).unwrap();

@@ -1,9 +1,12 @@
 //! Publishes events: every move of an item, at least once, those of one item in the order of its moves. One process at
-//! a time has the right to do it. What was published is dropped; what is read next is whatever is there, however low
-//! its number, since a transaction may commit long after a later one.
+//! a time has the right to do it. What was published is dropped and what was refused is set aside; what is read next is
+//! whatever is there, however low its number, since a transaction may commit long after a later one.
 
 mod cloud_event;
+mod refused;
+mod right;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,15 +14,14 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tollgate_core::ports::{
-    EventSink, OutboxEvent, Published, RelayHold, Store, StoreError, StoreResult,
+    EventSink, OutboxEvent, Published, RelayHold, SinkTrouble, Store, StoreResult,
 };
-use tollgate_core::shared_settings::differences;
 
 pub use cloud_event::cloud_event;
 
-/// How long a process may be silent before another publishes, and how often it says that it is there.
-const LEASE: Duration = Duration::from_secs(10);
-const HOLD_EVERY: Duration = Duration::from_secs(2);
+use refused::Refused;
+use right::Right;
+
 /// Publishing that takes longer is given up, so that it ends within the lease.
 const PUBLISH_WITHIN: Duration = Duration::from_secs(6);
 const MOST_AT_ONCE: u32 = 500;
@@ -27,6 +29,9 @@ const MOST_AT_ONCE: u32 = 500;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// What a process says that is configured to publish.
+const OFF: &str = "events are turned off, but a process is configured to publish them; restart it to turn them on \
+                   again, or remove [events] from its configuration";
 
 /// Somebody else who hears of moves, once or more.
 #[async_trait]
@@ -68,25 +73,24 @@ impl std::fmt::Debug for EventRelay {
     }
 }
 
-/// What one look came to.
+/// What one look came to, or why it came to nothing.
 #[derive(Debug, PartialEq, Eq)]
 enum Relayed {
-    /// So many were published.
-    Events(usize),
+    /// There may be more at once.
+    Events,
     /// There was nothing, or another process publishes.
     Nothing,
     Trouble(String),
 }
 
-/// What a process knows of the right to publish.
-#[derive(Default)]
-struct Right {
-    /// While it has it, and since when.
-    held: Option<(RelayHold, Instant)>,
-    /// The settings were kept under this fence.
-    kept: Option<u64>,
-    /// What was said last of the settings of the process that has it.
-    difference: Option<String>,
+/// What came of publishing some events.
+#[derive(Debug, Default)]
+struct Attempt {
+    acknowledged: usize,
+    /// The numbers of those that are not, in their order.
+    left: Vec<i64>,
+    trouble: Option<String>,
+    took: Duration,
 }
 
 /// What the store says of the last trouble.
@@ -110,30 +114,33 @@ impl EventRelay {
     /// Publishes until told to stop, then gives the right back.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         let (mut right, mut said, mut pause) = (Right::default(), Said::Unknown, FIRST_PAUSE);
+        let (mut refused, mut under) = (Refused::default(), None);
         loop {
             let relayed = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
-                relayed = self.relay(&mut right) => relayed,
+                relayed = self.relay(&mut right, &mut refused) => relayed,
             };
             let wait = match &relayed {
-                Relayed::Events(_) => Duration::ZERO,
+                Relayed::Events => Duration::ZERO,
                 Relayed::Nothing => LOOK_EVERY,
-                Relayed::Trouble(_) => {
-                    let wait = pause;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                    wait
-                }
+                Relayed::Trouble(_) => pause,
             };
-            if right.held.is_some() {
-                self.say(&mut said, &relayed).await;
+            pause = match &relayed {
+                Relayed::Trouble(_) => (pause * 2).min(LONGEST_PAUSE),
+                Relayed::Events | Relayed::Nothing => FIRST_PAUSE,
+            };
+            let fence = right.held.map(|(hold, _)| hold.fence);
+            if fence != under {
+                // Another process may have had the right in between, and has said how it was.
+                (said, under) = (Said::Unknown, fence);
             }
-            if !matches!(relayed, Relayed::Trouble(_)) {
-                pause = FIRST_PAUSE;
+            if fence.is_some() {
+                self.say(&mut said, &relayed, &refused).await;
             }
             tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => break,
-                () = tokio::time::sleep(wait) => {}
+                () = self.rest(&mut right, wait) => {}
             }
         }
         if let Err(error) = self.store.leave_relay(&self.owner).await {
@@ -142,79 +149,105 @@ impl EventRelay {
     }
 
     /// One look: publishes what is there, if this process may.
-    async fn relay(&self, right: &mut Right) -> Relayed {
-        match self.hold(right).await {
-            Ok(Some(ours)) => match self.publish(ours).await {
-                Ok(relayed) => relayed,
-                Err(error) => Relayed::Trouble(format!("the store: {error}")),
-            },
-            Ok(None) => Relayed::Nothing,
-            Err(error) => Relayed::Trouble(format!("the store: {error}")),
-        }
+    async fn relay(&self, right: &mut Right, refused: &mut Refused) -> Relayed {
+        let looked = self.look(right, refused).await;
+        looked.unwrap_or_else(|error| Relayed::Trouble(format!("the store: {error}")))
     }
 
-    async fn hold(&self, right: &mut Right) -> Result<Option<RelayHold>, StoreError> {
-        if let Some((hold, since)) = right.held
-            && since.elapsed() < HOLD_EVERY
-        {
-            return Ok(Some(hold));
+    async fn look(&self, right: &mut Right, refused: &mut Refused) -> StoreResult<Relayed> {
+        let Some(hold) = self.hold(right).await? else {
+            return Ok(Relayed::Nothing);
+        };
+        refused.under(hold.fence);
+        if !hold.is_on {
+            return Ok(Relayed::Trouble(OFF.to_owned()));
         }
-        let asked = Instant::now();
-        right.held = None;
-        let found = self.store.hold_relay(&self.owner, LEASE).await?;
-        self.compare(right, found).await?;
-        right.held = found.map(|hold| (hold, asked));
-        if found.is_none() {
-            tokio::time::sleep(HOLD_EVERY).await;
-        }
-        Ok(found)
+        let is_more = self.publish_new(hold, refused).await?;
+        // Publishing may have taken a good part of the lease.
+        let Some(hold) = self.hold(right).await? else {
+            return Ok(Relayed::Nothing);
+        };
+        let is_more_refused = self.publish_refused(hold, refused).await?;
+        Ok(if is_more || is_more_refused {
+            Relayed::Events
+        } else {
+            Relayed::Nothing
+        })
     }
 
-    /// Another process would publish elsewhere: that goes unnoticed until it does, so it is said while this one waits.
-    async fn compare(&self, right: &mut Right, found: Option<RelayHold>) -> StoreResult<()> {
-        let fence = found.map(|hold| hold.fence);
-        if fence.is_some() && fence == right.kept {
-            return Ok(());
-        }
-        let ours = &self.outlets.settings;
-        let theirs = self.store.relay_settings(&self.owner, ours).await?;
-        right.kept = fence;
-        let difference = difference(&theirs, ours);
-        if let Some(what) = &difference {
-            if right.difference != difference {
-                tracing::error!(what, "processes would publish events to different places");
-            }
-            self.store.note_relay_difference(what, LEASE).await?;
-        }
-        right.difference = difference;
-        Ok(())
-    }
-
-    async fn publish(&self, hold: RelayHold) -> Result<Relayed, StoreError> {
+    /// Listeners hear of an event when it is new, whether or not it can be published. Then it is dropped or set aside, so
+    /// that it holds up no others.
+    async fn publish_new(&self, hold: RelayHold, refused: &mut Refused) -> StoreResult<bool> {
         let events = self.store.events_to_publish(MOST_AT_ONCE).await?;
         if events.is_empty() {
-            return Ok(Relayed::Nothing);
+            return Ok(false);
         }
         if let Some(listener) = &self.outlets.listener {
             listener.on_moves(&events).await?;
         }
-        let Ok(published) = timeout(PUBLISH_WITHIN, self.write(&events)).await else {
-            let why = format!("the brokers did not answer for {PUBLISH_WITHIN:?}");
-            return Ok(Relayed::Trouble(why));
-        };
-        let published = published?;
-        let places = published.acknowledged.iter();
-        let numbers: Vec<i64> = places
-            .filter_map(|place| events.get(*place))
-            .map(|event| event.number)
-            .collect();
-        let count = numbers.len();
-        if count > 0 && self.store.events_published(hold, numbers).await? {
-            metrics::counter!("tollgate_events_published_total").increment(count as u64);
+        let is_hopeless = refused.is_hopeless();
+        let (waiting, tried): (Vec<_>, Vec<_>) = events
+            .into_iter()
+            .partition(|event| is_hopeless || event.is_behind);
+        let attempt = self.publish(hold, &tried).await?;
+        let waiting = waiting.iter().map(|event| event.number);
+        let left: Vec<i64> = waiting.chain(attempt.left.iter().copied()).collect();
+        if !left.is_empty() && self.store.events_refused(hold, left).await? {
+            refused.set_aside(&attempt);
         }
-        Ok(match published.trouble {
-            Some(trouble) => Relayed::Trouble(trouble.to_string()),
-            None => Relayed::Events(count),
+        Ok(true)
+    }
+
+    /// Some of those that were set aside, when it is time.
+    async fn publish_refused(&self, hold: RelayHold, refused: &mut Refused) -> StoreResult<bool> {
+        if !refused.is_due() {
+            return Ok(false);
+        }
+        let after = refused.up_to.clone();
+        let events = self.store.events_to_retry(after, MOST_AT_ONCE).await?;
+        let attempt = self.publish(hold, &events).await?;
+        refused.tried(&events, &attempt, MOST_AT_ONCE as usize);
+        Ok(refused.is_due())
+    }
+
+    /// Those that are acknowledged are dropped.
+    async fn publish(&self, hold: RelayHold, events: &[OutboxEvent]) -> StoreResult<Attempt> {
+        let began = Instant::now();
+        let published = if events.is_empty() {
+            Published::default()
+        } else {
+            self.write_in_time(events).await?
+        };
+        let took = began.elapsed();
+        let is_durable: BTreeSet<usize> = published.acknowledged.into_iter().collect();
+        let (durable, left): (Vec<_>, Vec<_>) = events
+            .iter()
+            .enumerate()
+            .partition(|(place, _)| is_durable.contains(place));
+        let numbers = |events: Vec<(usize, &OutboxEvent)>| -> Vec<i64> {
+            events.into_iter().map(|(_, event)| event.number).collect()
+        };
+        let (durable, left) = (numbers(durable), numbers(left));
+        let acknowledged = durable.len();
+        if acknowledged > 0 && self.store.events_published(hold, durable).await? {
+            metrics::counter!("tollgate_events_published_total").increment(acknowledged as u64);
+        }
+        Ok(Attempt {
+            left,
+            acknowledged,
+            trouble: published.trouble.map(|trouble| trouble.to_string()),
+            took,
+        })
+    }
+
+    async fn write_in_time(&self, events: &[OutboxEvent]) -> StoreResult<Published> {
+        let why = || SinkTrouble(format!("the brokers did not answer for {PUBLISH_WITHIN:?}"));
+        let written = timeout(PUBLISH_WITHIN, self.write(events)).await;
+        written.unwrap_or_else(|_| {
+            Ok(Published {
+                acknowledged: vec![],
+                trouble: Some(why()),
+            })
         })
     }
 
@@ -232,15 +265,20 @@ impl EventRelay {
     }
 
     /// When it begins, changes and is over, however often it is met.
-    async fn say(&self, said: &mut Said, relayed: &Relayed) {
-        let now = match relayed {
-            Relayed::Trouble(why) => Said::Trouble(why.clone()),
-            Relayed::Events(_) | Relayed::Nothing => Said::Fine,
+    async fn say(&self, said: &mut Said, relayed: &Relayed, refused: &Refused) {
+        let trouble = match relayed {
+            Relayed::Trouble(why) => Some(why),
+            Relayed::Events | Relayed::Nothing => refused.trouble(),
         };
+        let now = trouble.map_or(Said::Fine, |why| Said::Trouble(why.clone()));
         if *said == now {
             return;
         }
         let noted = match &now {
+            Said::Trouble(why) if why == OFF => {
+                tracing::error!(why, "no events are written or published");
+                Some(why.clone())
+            }
             Said::Trouble(why) => {
                 tracing::warn!(why, "events cannot be published; they are kept");
                 Some(why.clone())
@@ -251,36 +289,5 @@ impl EventRelay {
             Ok(()) => *said = now,
             Err(error) => tracing::warn!(%error, "the state of events could not be noted"),
         }
-    }
-}
-
-/// In one sentence for people, who may ask a third process about it.
-fn difference(publishing: &str, waiting: &str) -> Option<String> {
-    let shown = |value: Option<&str>| value.unwrap_or("unknown").to_owned();
-    let said = differences(publishing, waiting).into_iter().map(|it| {
-        let (there, here) = (shown(it.there), shown(it.here));
-        format!(
-            "{} is {there} at the process that publishes and {here} at another",
-            it.key
-        )
-    });
-    let said: Vec<String> = said.collect();
-    let said = (!said.is_empty()).then(|| said.join(", "))?;
-    Some(format!("{said}; give all processes the same settings"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_difference_is_one_sentence_with_a_remedy() {
-        assert_eq!(difference("events.topic = a", "events.topic = a"), None);
-        let said = difference("events.topic = a", "events.topic = b").unwrap();
-        assert_eq!(
-            said,
-            "events.topic is a at the process that publishes and b at another; \
-             give all processes the same settings"
-        );
     }
 }

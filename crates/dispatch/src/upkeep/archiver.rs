@@ -127,10 +127,25 @@ impl Archiver {
         let oldest = oldest.filter(|day| *day < first_hot);
         self.make_room(item_type, oldest.unwrap_or(first_hot), first_hot)
             .await?;
-        if oldest.is_none() {
-            store.close_days(item_type, first_hot).await?;
-            return Ok(0);
-        }
+        let mut in_files = BTreeSet::new();
+        let moved = match oldest {
+            Some(_) => self.move_all(of, first_hot, &mut in_files, rest).await?,
+            None => 0,
+        };
+        self.note_in_files(item_type, &in_files).await?;
+        store.close_days(item_type, first_hot).await?;
+        Ok(moved)
+    }
+
+    /// Notes the days that are in files only and on which some ended.
+    async fn move_all(
+        &self,
+        of: &ArchivedType,
+        first_hot: ArchiveDay,
+        in_files: &mut BTreeSet<ArchiveDay>,
+        rest: Duration,
+    ) -> StoreResult<u64> {
+        let item_type = &of.item_type;
         let (mut moved, mut after) = (0, None::<ListKey>);
         loop {
             let wanted = MoveWanted {
@@ -140,25 +155,29 @@ impl Archiver {
                 at_most: BATCH,
                 remembered: of.remembered,
             };
-            let said = store.move_ended(wanted).await?;
+            let said = self.store.move_ended(wanted).await?;
             moved += said.moved;
+            in_files.extend(said.in_files);
             counter!("tollgate_archived_items_total", "item_type" => item_type.to_string())
                 .increment(said.moved);
             if said.next.is_none() {
-                break;
+                return Ok(moved);
             }
             after = said.next;
             tokio::time::sleep(rest).await;
         }
-        store.close_days(item_type, first_hot).await?;
-        Ok(moved)
     }
 
     /// The first day that stays: what ended on it is not `hot_days` whole days old.
     async fn first_hot(&self, of: &ArchivedType) -> StoreResult<ArchiveDay> {
-        let ages = ages_in_force(&*self.store, &of.item_type, of.ages).await?;
+        let ages = self.ages(of).await?;
         let now = self.store.now().await?;
-        Ok(ArchiveDay::of(now).before(ages.ages.hot_days))
+        Ok(ArchiveDay::of(now).before(ages.hot_days))
+    }
+
+    async fn ages(&self, of: &ArchivedType) -> StoreResult<Ages> {
+        let found = ages_in_force(&*self.store, &of.item_type, of.ages).await?;
+        Ok(found.ages)
     }
 
     /// For what is due, for the next days, and for days that had no room. A day that has none is noted and passed over:
@@ -170,9 +189,10 @@ impl Archiver {
         first_hot: ArchiveDay,
     ) -> StoreResult<()> {
         let store = &self.store;
-        let noted = store.day_troubles(MOST_TROUBLES).await?.into_iter();
-        let noted = noted.filter(|it| it.item_type == *item_type && it.step == DayStep::Move);
-        let noted: BTreeSet<ArchiveDay> = noted.map(|it| it.day).collect();
+        let mut noted = self.noted(item_type).await?;
+        for day in self.in_files_of(item_type, &noted).await? {
+            noted.remove(&day);
+        }
         let until = first_hot.after(DAYS_AHEAD);
         let due = (from.number()..=until.number()).filter_map(ArchiveDay::from_number);
         for day in due.chain(noted.clone()).collect::<BTreeSet<_>>() {
@@ -193,32 +213,80 @@ impl Archiver {
         Ok(())
     }
 
-    /// What is not an item.
+    /// Days into which nothing moves.
+    async fn noted(&self, item_type: &ItemType) -> StoreResult<BTreeSet<ArchiveDay>> {
+        let noted = self.store.day_troubles(MOST_TROUBLES).await?.into_iter();
+        let noted = noted.filter(|it| it.item_type == *item_type && it.step == DayStep::Move);
+        Ok(noted.map(|it| it.day).collect())
+    }
+
+    /// Those of these days that are in files only.
+    async fn in_files_of(
+        &self,
+        item_type: &ItemType,
+        days: &BTreeSet<ArchiveDay>,
+    ) -> StoreResult<Vec<ArchiveDay>> {
+        let mut in_files = vec![];
+        for day in days {
+            let view = self.store.archived_day(item_type, *day).await?;
+            if view.is_some_and(|it| it.state == DayState::Dropped) {
+                in_files.push(*day);
+            }
+        }
+        Ok(in_files)
+    }
+
+    /// Items that ended on days that are in files only stay hot until a person restores these days: said as long as there
+    /// are any. Once a day is restored, the next round makes room for it as for any other.
+    async fn note_in_files(
+        &self,
+        item_type: &ItemType,
+        days: &BTreeSet<ArchiveDay>,
+    ) -> StoreResult<()> {
+        let store = &self.store;
+        let noted = self.noted(item_type).await?;
+        for day in self.in_files_of(item_type, &noted).await? {
+            if !days.contains(&day) {
+                store.end_day_trouble(item_type, day, DayStep::Move).await?;
+            }
+        }
+        for day in days.iter().copied() {
+            let why = format!(
+                "items that ended on this day are still in the hot tables, and the day is in files only; run tollgate archive restore {day}, and the next round moves them"
+            );
+            let noted = store.note_day_trouble(item_type, day, DayStep::Move, &why);
+            noted.await?;
+        }
+        Ok(())
+    }
+
+    /// What is not an item. If the ages in force cannot be read, nothing is forgotten: an id that goes too early is paid
+    /// again.
     async fn forget(&self, rest: Duration) -> StoreResult<()> {
+        let mut ages = vec![];
+        for of in &self.types {
+            ages.push(self.ages(of).await?);
+        }
         let now = self.store.now().await?;
-        let hot = self
-            .types
-            .iter()
-            .map(|of| of.ages.hot_days)
-            .max()
-            .unwrap_or(1);
-        let calls_before = ArchiveDay::of(now).before(hot).start();
-        while self.store.move_calls(calls_before, ROWS).await? > 0 {
+        let hot = ages.iter().map(|it| it.hot_days).max().unwrap_or(1);
+        let hot_until = ArchiveDay::of(now).before(hot).start();
+        while self.store.move_calls(hot_until, ROWS).await? > 0 {
             tokio::time::sleep(rest).await;
         }
         for what in Old::ALL {
-            let kept = match what {
-                Old::OwnerTotals => OWNER_TOTALS_KEPT,
-                Old::RefusedRequests => signed(self.old.refused),
-                Old::Imports => signed(self.old.imports),
-                Old::Jobs => signed(self.old.jobs),
+            let ended = |kept: SignedDuration| now.checked_sub(kept).unwrap_or(Timestamp::MIN);
+            let before = match what {
+                Old::OwnerTotals => ended(OWNER_TOTALS_KEPT),
+                Old::RefusedRequests => ended(signed(self.old.refused)),
+                Old::Imports => ended(signed(self.old.imports)),
+                Old::Jobs => ended(signed(self.old.jobs)),
+                Old::Flows => hot_until,
             };
-            let before = now.checked_sub(kept).unwrap_or(Timestamp::MIN);
             while self.store.forget_old(what, before, ROWS).await? > 0 {
                 tokio::time::sleep(rest).await;
             }
         }
-        let longest = self.types.iter().map(|of| of.ages.known_days()).max();
+        let longest = ages.iter().map(Ages::known_days).max();
         let before = ArchiveDay::of(now).before(longest.unwrap_or(u32::MAX));
         for of in &self.types {
             while self.store.forget_known(&of.item_type, before, ROWS).await? > 0 {

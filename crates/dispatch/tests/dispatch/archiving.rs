@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate_core::archive::{DayState, DayView};
-use tollgate_core::ports::{ActionResult, Author, StatusMove};
+use tollgate_conformance::postgres::shared;
+use tollgate_core::archive::{ArchiveDay, DayExport, DayState, DayStep, DayView};
+use tollgate_core::ports::{ActionResult, Author, KnownAsked, StatusMove};
 use tollgate_core::retention::Ages;
 use tollgate_dispatch::{ArchivedType, Archiver, OldAges, change_ages};
 
@@ -84,4 +85,104 @@ async fn a_change_of_the_ages_binds_with_the_next_round() {
         .unwrap();
     assert_eq!(changed.setting.map(|it| it.version), Some(1));
     assert_eq!(moved(&town).await, 3);
+}
+
+#[tokio::test]
+async fn an_id_is_known_for_the_years_in_force_and_then_forgotten() {
+    let town = Town::new(100).await;
+    town.admit("a", "default", 1).await;
+    withdraw(&town, "a0").await;
+    town.time.advance(31 * DAY);
+    assert_eq!(moved(&town).await, 1);
+    drop_days(&town).await;
+    know_for(&town, 50).await;
+    town.time.advance(11 * 365 * DAY);
+    assert_eq!(moved(&town).await, 0);
+    assert!(is_known(&town, "a0").await, "it would be paid again");
+    know_for(&town, 10).await;
+    assert_eq!(moved(&town).await, 0);
+    assert!(!is_known(&town, "a0").await);
+}
+
+#[tokio::test]
+async fn an_item_of_a_day_in_files_only_is_said_until_the_day_is_restored() {
+    let town = Town::new(100).await;
+    an_item_of_a_day_in_files(&town).await;
+}
+
+#[tokio::test]
+async fn an_item_of_a_day_in_files_only_is_said_until_the_day_is_restored_on_postgres() {
+    let url = shared().database().await;
+    an_item_of_a_day_in_files(&Town::on_postgres(&url, 100).await).await;
+}
+
+async fn an_item_of_a_day_in_files(town: &Town) {
+    let (store, kind) = (&town.store, item_type());
+    town.admit("a", "default", 2).await;
+    withdraw(town, "a0").await;
+    let day = ArchiveDay::of(store.now().await.unwrap());
+    in_a_file(town, day).await;
+    assert!(store.drop_day(&kind, day).await.unwrap());
+    town.time.advance(31 * DAY);
+    let mut since = vec![];
+    for _ in 0..2 {
+        assert_eq!(moved(town).await, 0);
+        let noted = store.day_troubles(10).await.unwrap();
+        assert_eq!(noted.len(), 1, "{noted:?}");
+        assert_eq!((noted[0].day, noted[0].step), (day, DayStep::Move));
+        let remedy = format!("tollgate archive restore {day}");
+        assert!(noted[0].why.contains(&remedy), "{noted:?}");
+        since.push(noted[0].since);
+        town.time.advance(DAY);
+    }
+    assert_eq!(since[0], since[1], "it is the same trouble");
+    in_a_file(town, day).await;
+    assert_eq!(moved(town).await, 1);
+    assert_eq!(store.day_troubles(10).await.unwrap(), []);
+}
+
+/// As after a restore.
+async fn in_a_file(town: &Town, day: ArchiveDay) {
+    let export = DayExport {
+        file: "file".into(),
+        digest: "digest".into(),
+        at: town.store.now().await.unwrap(),
+    };
+    let kind = item_type();
+    let restored = town.store.complete_day(&kind, day, Some(export));
+    restored.await.unwrap();
+}
+
+async fn know_for(town: &Town, years: u32) {
+    let ages = Ages {
+        known_years: years,
+        ..AGES
+    };
+    change_ages(&*town.store, &item_type(), ages, ops())
+        .await
+        .unwrap();
+}
+
+async fn is_known(town: &Town, id: &str) -> bool {
+    let asked = KnownAsked {
+        item: item(id),
+        content_hash: String::new(),
+    };
+    let known = town.store.known(vec![asked]).await.unwrap();
+    known.into_iter().flatten().next().is_some()
+}
+
+/// As after an export.
+async fn drop_days(town: &Town) {
+    let (store, kind) = (&town.store, item_type());
+    for day in store.archived_days(&kind, None, 10).await.unwrap() {
+        let export = DayExport {
+            file: "file".into(),
+            digest: "digest".into(),
+            at: store.now().await.unwrap(),
+        };
+        let marked = store.mark_exported(&kind, day.day, export);
+        assert!(marked.await.unwrap());
+        assert!(store.drop_day(&kind, day.day).await.unwrap());
+    }
 }

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use async_trait::async_trait;
+use tokio::sync::{Notify, watch};
 use tollgate_conformance::postgres::shared;
-use tollgate_core::archive::ArchiveDay;
+use tollgate_core::archive::{ArchiveDay, DayExport, DayState};
 use tollgate_core::erasure::{BodyRules, ErasureStage, ErasureWish};
 use tollgate_core::id::{BatchId, ErasureId, FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::{
     Admission, Author, Claim, ErasureView, MoveWanted, NewItem, NewRecord, StartRecord, Started,
-    StatusMove,
+    StatusMove, Store,
 };
-use tollgate_dispatch::Eraser;
+use tollgate_dispatch::{Eraser, ExportedFiles, FileTrouble, IsSought};
 
 use crate::town::Town;
 
@@ -77,6 +78,180 @@ async fn archived(town: Town) {
     assert_eq!(erase(&town, "3").await.archived, 0);
 }
 
+/// A folder that takes exports, and may not have the file that the store knows.
+struct Folder {
+    store: Arc<dyn Store>,
+    has_file: bool,
+}
+
+#[async_trait]
+impl ExportedFiles for Folder {
+    async fn has_any(
+        &self,
+        _: &ItemType,
+        _: ArchiveDay,
+        _: IsSought<'_>,
+    ) -> Result<bool, FileTrouble> {
+        let missing = || FileTrouble::Lasting("the manifest is missing".into());
+        self.has_file.then_some(true).ok_or_else(missing)
+    }
+
+    async fn restore(&self, _: &ItemType, _: ArchiveDay) -> Result<(), FileTrouble> {
+        Ok(())
+    }
+
+    async fn export(&self, item_type: &ItemType, day: ArchiveDay) -> Result<(), FileTrouble> {
+        mark(&*self.store, item_type, day, "new.ndjson.gz").await;
+        Ok(())
+    }
+
+    async fn drop_day(&self, _: &ItemType, _: ArchiveDay) -> Result<(), FileTrouble> {
+        Ok(())
+    }
+}
+
+async fn mark(store: &dyn Store, item_type: &ItemType, day: ArchiveDay, file: &str) {
+    let export = DayExport {
+        file: file.into(),
+        digest: file.into(),
+        at: store.now().await.unwrap(),
+    };
+    let marked = store.mark_exported(item_type, day, export);
+    assert!(marked.await.unwrap());
+}
+
+/// A payment of the account, in the archive and in a file.
+async fn exported(town: &Town) -> ArchiveDay {
+    let kind = ItemType::new("PAYMENT");
+    end_some(town, "PAYMENT", &[("a", &of(ACCOUNT))]).await;
+    let day = ArchiveDay::of(town.store.now().await.unwrap());
+    move_all(town, &["PAYMENT"]).await;
+    town.store.close_days(&kind, day.after(1)).await.unwrap();
+    mark(&*town.store, &kind, day, "old.ndjson.gz").await;
+    day
+}
+
+fn folder(town: &Town, has_file: bool) -> Arc<dyn ExportedFiles> {
+    let store = Arc::clone(&town.store);
+    Arc::new(Folder { store, has_file })
+}
+
+#[tokio::test]
+async fn without_a_folder_an_exported_day_is_named_and_its_file_is_written_by_the_next_erasure() {
+    let town = Town::new(1000).await;
+    let day = exported(&town).await;
+    for id in ["1", "2"] {
+        let done = erase(&town, id).await;
+        assert_eq!((done.files, done.left_out), (0, 1), "{done:?}");
+        let why = &done.first_left_out[0].reason;
+        assert!(why.contains("old.ndjson.gz") && why.contains("erase again"));
+    }
+    let kind = ItemType::new("PAYMENT");
+    let view = town.store.archived_day(&kind, day).await.unwrap().unwrap();
+    assert_eq!(view.state, DayState::Closed, "the next round writes it");
+    let third = erase_with(&town, "3", by_account(), Some(folder(&town, true))).await;
+    assert_eq!((third.files, third.left_out), (1, 0), "{third:?}");
+    let fourth = erase_with(&town, "4", by_account(), Some(folder(&town, true))).await;
+    assert_eq!((fourth.files, fourth.left_out), (0, 0), "{fourth:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_in_another_folder_is_named() {
+    let town = Town::new(1000).await;
+    exported(&town).await;
+    let done = erase_with(&town, "1", by_account(), Some(folder(&town, false))).await;
+    assert_eq!((done.archived, done.files, done.left_out), (1, 1, 1));
+    let why = &done.first_left_out[0].reason;
+    assert!(why.contains("delete old.ndjson.gz"), "{why}");
+}
+
+/// One day's file is missing. That of the days after it cannot be read for a while.
+struct Unmounted {
+    missing: ArchiveDay,
+    is_back: bool,
+    asked: Notify,
+}
+
+#[async_trait]
+impl ExportedFiles for Unmounted {
+    async fn has_any(
+        &self,
+        _: &ItemType,
+        day: ArchiveDay,
+        _: IsSought<'_>,
+    ) -> Result<bool, FileTrouble> {
+        if day == self.missing {
+            return Err(FileTrouble::Lasting("the file is missing".into()));
+        }
+        self.asked.notify_one();
+        let passing = || FileTrouble::Passing("the folder is not mounted".into());
+        self.is_back.then_some(false).ok_or_else(passing)
+    }
+
+    async fn restore(&self, _: &ItemType, _: ArchiveDay) -> Result<(), FileTrouble> {
+        unreachable!("nothing is sought")
+    }
+
+    async fn export(&self, _: &ItemType, _: ArchiveDay) -> Result<(), FileTrouble> {
+        unreachable!("nothing has changed")
+    }
+
+    async fn drop_day(&self, _: &ItemType, _: ArchiveDay) -> Result<(), FileTrouble> {
+        unreachable!("nothing was brought back")
+    }
+}
+
+#[tokio::test]
+async fn what_is_left_out_is_named_once_however_often_the_stage_is_tried() {
+    let town = Town::new(1000).await;
+    let missing = dropped(&town, "a").await;
+    dropped(&town, "b").await;
+    let files = |is_back| {
+        let asked = Notify::new();
+        Arc::new(Unmounted {
+            missing,
+            is_back,
+            asked,
+        })
+    };
+    let id = ErasureId::new("1");
+    let author = Author::new("ann", "request 4711");
+    let started = town.store.start_erasure(&id, by_account(), author);
+    assert!(started.await.unwrap());
+    let away = files(false);
+    let eraser = Eraser::new(Arc::clone(&town.store), RULES, Some(away.clone()));
+    let (_stop, stopped) = watch::channel(false);
+    let eraser = tokio::spawn(eraser.run(stopped));
+    away.asked.notified().await;
+    eraser.abort();
+    let done = ended(&town, &id, Some(files(true))).await;
+    assert_eq!(done.left_out, 1, "{done:?}");
+}
+
+/// A day that is in a file only.
+async fn dropped(town: &Town, id: &str) -> ArchiveDay {
+    let kind = ItemType::new("PAYMENT");
+    end_some(town, "PAYMENT", &[(id, &of("DE00"))]).await;
+    let day = ArchiveDay::of(town.store.now().await.unwrap());
+    move_all(town, &["PAYMENT"]).await;
+    town.store.close_days(&kind, day.after(1)).await.unwrap();
+    mark(&*town.store, &kind, day, "file.ndjson.gz").await;
+    assert!(town.store.drop_day(&kind, day).await.unwrap());
+    day
+}
+
+#[tokio::test]
+async fn an_archived_item_is_erased_once_by_its_id() {
+    let town = Town::new(1000).await;
+    exported(&town).await;
+    for (id, expected) in [("1", (1, 1)), ("2", (0, 0))] {
+        let item = Item::new(&ItemType::new("PAYMENT"), &ItemId::new("a"));
+        let wish = ErasureWish::Item(item);
+        let done = erase_with(&town, id, wish, Some(folder(&town, true))).await;
+        assert_eq!((done.archived, done.files), expected, "{done:?}");
+    }
+}
+
 fn of(account: &str) -> String {
     format!(r#"{{"debtor":{{"account":"{account}"}}}}"#)
 }
@@ -86,14 +261,30 @@ fn about(id: &str) -> String {
 }
 
 async fn erase(town: &Town, id: &str) -> ErasureView {
+    erase_with(town, id, by_account(), None).await
+}
+
+fn by_account() -> ErasureWish {
+    ErasureWish::Account(ACCOUNT.into())
+}
+
+async fn erase_with(
+    town: &Town,
+    id: &str,
+    wish: ErasureWish,
+    files: Option<Arc<dyn ExportedFiles>>,
+) -> ErasureView {
     let id = ErasureId::new(id);
-    let wish = ErasureWish::Account(ACCOUNT.into());
     let author = Author::new("ann", "request 4711");
     assert!(town.store.start_erasure(&id, wish, author).await.unwrap());
+    ended(town, &id, files).await
+}
+
+async fn ended(town: &Town, id: &ErasureId, files: Option<Arc<dyn ExportedFiles>>) -> ErasureView {
     let (stop, stopped) = watch::channel(false);
-    let eraser = tokio::spawn(Eraser::new(Arc::clone(&town.store), RULES, None).run(stopped));
+    let eraser = tokio::spawn(Eraser::new(Arc::clone(&town.store), RULES, files).run(stopped));
     let ended = loop {
-        let view = town.store.erasure(&id).await.unwrap().unwrap();
+        let view = town.store.erasure(id).await.unwrap().unwrap();
         if view.stage == ErasureStage::Done {
             break view;
         }
@@ -105,26 +296,13 @@ async fn erase(town: &Town, id: &str) -> ErasureView {
 }
 
 fn new(id: &str, body: &str) -> NewItem {
-    NewItem {
-        id: ItemId::new(id),
-        lane: LaneName::new("default"),
-        requested: None,
-        deadline: None,
-        hold_if_late: false,
-        record: NewRecord {
-            owner: "o".into(),
-            by_owner: false,
-            status: "SCHEDULED".into(),
-            money: Money {
-                minor: 100,
-                currency: Currency::from_code("EUR").unwrap(),
-            },
-            content_hash: "h".into(),
-        },
-        guards: vec![],
-        body: body.to_owned(),
-        init_flow: FlowId::new("init"),
-    }
+    let money = Money {
+        minor: 100,
+        currency: Currency::from_code("EUR").unwrap(),
+    };
+    let record = NewRecord::new("o", "SCHEDULED", money, "h".into());
+    let (id, lane) = (ItemId::new(id), LaneName::new("default"));
+    NewItem::new(id, lane, record, body, FlowId::new("init"))
 }
 
 /// Admits, claims, starts and ends them.

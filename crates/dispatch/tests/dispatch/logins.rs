@@ -134,7 +134,7 @@ async fn without_a_token_endpoint_nothing_is_sent_and_no_payment_has_failed() {
         let Sent::Requeued(why) = sent else {
             panic!("{sent:?}");
         };
-        assert!(why.contains("the token endpoint is away"), "{why}");
+        assert!(why.contains("the token endpoint is unavailable"), "{why}");
         assert!(!why.contains("hunter2"), "{why}");
     }
     let view = street.town.item("a0").await;

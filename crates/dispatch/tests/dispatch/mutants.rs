@@ -170,7 +170,7 @@ async fn a_zombie_that_wakes_after_its_successor_sent_finds_its_attempt_taken() 
     // The gate drops a turn that was missed, and asks for another in its place.
     let wanted = wanted(&street, &zombie, run, Some(attempt)).await;
     let block = street.town.store.take_turns(wanted).await.unwrap();
-    assert!(matches!(&block.turns[0], Turn::LookAgain(why) if why.contains("has done it")));
+    assert!(matches!(&block.turns[0], Turn::LookAgain(why) if why.contains("has executed it")));
     assert_eq!(street.sends("a0").len(), 1);
     assert_eq!(street.check("a0").await, Vec::<String>::new());
 }

@@ -79,26 +79,13 @@ impl AboveTheHighest {
 }
 
 fn item(id: &str) -> NewItem {
-    NewItem {
-        id: ItemId::new(id),
-        lane: LaneName::new("bank"),
-        requested: None,
-        deadline: None,
-        hold_if_late: false,
-        record: NewRecord {
-            owner: "acme".into(),
-            by_owner: false,
-            status: "SCHEDULED".into(),
-            money: Money {
-                minor: 100,
-                currency: Currency::from_code("USD").unwrap(),
-            },
-            content_hash: id.into(),
-        },
-        guards: vec![],
-        body: "{}".into(),
-        init_flow: FlowId::new("f"),
-    }
+    let money = Money {
+        minor: 100,
+        currency: Currency::from_code("USD").unwrap(),
+    };
+    let record = NewRecord::new("acme", "SCHEDULED", money, id.into());
+    let (id, lane) = (ItemId::new(id), LaneName::new("bank"));
+    NewItem::new(id, lane, record, "{}", FlowId::new("f"))
 }
 
 async fn admit(store: &PostgresStore, id: &str) {

@@ -145,26 +145,13 @@ impl Town {
 }
 
 fn new_item(id: &str, lane: &str) -> NewItem {
-    NewItem {
-        id: ItemId::new(id),
-        lane: LaneName::new(lane),
-        requested: None,
-        deadline: None,
-        hold_if_late: false,
-        record: NewRecord {
-            owner: "o".into(),
-            by_owner: false,
-            status: "SCHEDULED".into(),
-            money: Money {
-                minor: 100,
-                currency: Currency::from_code("EUR").unwrap(),
-            },
-            content_hash: "h".into(),
-        },
-        guards: vec![],
-        body: "{}".into(),
-        init_flow: FlowId::new("init"),
-    }
+    let money = Money {
+        minor: 100,
+        currency: Currency::from_code("EUR").unwrap(),
+    };
+    let record = NewRecord::new("o", "SCHEDULED", money, "h".into());
+    let (id, lane) = (ItemId::new(id), LaneName::new(lane));
+    NewItem::new(id, lane, record, "{}", FlowId::new("init"))
 }
 
 /// What the engine answers to a start.

@@ -12,7 +12,8 @@ pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 #[tokio::test(flavor = "multi_thread")]
 async fn three_nodes_together_send_what_one_lane_permits_and_hardly_less() {
     let _turn = ONE_AT_A_TIME.lock().await;
-    let limit = 200;
+    // At 200 three debug builds keep two cores busy, and turns are missed because no core is free.
+    let limit = 100;
     let town = Town::new(limit, 1200).await;
     let _nodes: Vec<_> = (0..3)
         .map(|_| Node::start(&town.url, &town.bank.url()))

@@ -172,24 +172,14 @@ fn name(number: u32) -> String {
 }
 
 fn new_item(number: u32, due: Timestamp) -> NewItem {
+    let money = Money {
+        minor: 100,
+        currency: Currency::from_code("EUR").unwrap(),
+    };
+    let record = NewRecord::new("o", "SCHEDULED", money, "h".into());
+    let (id, lane) = (ItemId::new(name(number)), LaneName::new(LANE));
     NewItem {
-        id: ItemId::new(name(number)),
-        lane: LaneName::new(LANE),
         requested: Some(due),
-        deadline: None,
-        hold_if_late: false,
-        record: NewRecord {
-            owner: "o".into(),
-            by_owner: false,
-            status: "SCHEDULED".into(),
-            money: Money {
-                minor: 100,
-                currency: Currency::from_code("EUR").unwrap(),
-            },
-            content_hash: "h".into(),
-        },
-        guards: vec![],
-        body: "{}".into(),
-        init_flow: FlowId::new("init"),
+        ..NewItem::new(id, lane, record, "{}", FlowId::new("init"))
     }
 }

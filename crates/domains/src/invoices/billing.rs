@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use tollgate_core::Timestamp;
 use tollgate_core::actor;
+use tollgate_core::archive::ArchiveDay;
 use tollgate_core::id::{FlowId, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::money::Money;
 use tollgate_core::ports::{
-    Admission, Author, ItemView, KnownContent, NewItem, NewRecord, Placed, RecordLine,
+    Admission, Author, ItemView, Known, KnownContent, NewItem, NewRecord, Placed, RecordLine,
     RecordsWanted, Store, StoreError,
 };
 
@@ -19,7 +20,7 @@ use super::schedule::{Schedule, ScheduleText};
 use super::schedules::{Schedules, never_again};
 use super::status::{InvoiceStatus, reopened, rescued};
 use super::{item, item_type};
-use crate::archived::{archived, in_a_file};
+use crate::archived::{archived, cannot_act, in_a_file};
 
 /// At most this many invoices are seen in one look of the sweep.
 const SWEPT_AT_ONCE: u32 = 1000;
@@ -46,7 +47,10 @@ pub struct Taken {
     pub status: String,
     /// As it is now; a person may have corrected it since.
     pub money: Money,
-    pub placed: Placed,
+    /// None if it has ended and its slot is in a file of the archive.
+    pub placed: Option<Placed>,
+    /// The day on which it ended, if it is in the archive.
+    pub archived: Option<ArchiveDay>,
     /// Known already, with the same content.
     pub repeat: bool,
     /// What somebody should think about who gave it a schedule of its own.
@@ -84,10 +88,9 @@ impl Billing {
     #[tracing::instrument(skip_all, fields(item = %item(&invoice.invoice_id)))]
     pub async fn create(&self, invoice: &InvoiceRequest) -> Result<Taken, BillingError> {
         // Sameness first: a repeat never fails because something has changed since.
-        if let Some(known) = self.store.item(&item(&invoice.invoice_id)).await? {
-            return self.repeated(invoice, &known).await;
+        if let Some(known) = self.known(invoice).await? {
+            return Ok(known);
         }
-        self.check_archived(invoice).await?;
         let customer = self.payer(invoice).await?;
         let own = invoice.schedule.as_ref();
         let schedule = self.schedule(own, &customer).await?;
@@ -103,16 +106,17 @@ impl Billing {
             Some(Admission::New(placed)) => Ok(Taken {
                 status: InvoiceStatus::Pending.as_str().to_owned(),
                 money: invoice.money,
-                placed,
+                placed: Some(placed),
+                archived: None,
                 repeat: false,
                 warning,
             }),
             // Somebody else was faster with the same.
             Some(Admission::Repeat(_) | Admission::Conflict | Admission::Archived) => {
-                let known = self.invoice(&invoice.invoice_id).await?;
-                self.repeated(invoice, &known).await
+                let known = self.known(invoice).await?;
+                known.ok_or_else(|| BillingError::no_invoice(invoice.invoice_id.as_str()))
             }
-            Some(Admission::Erased) => Err(BillingError::Erased(invoice.invoice_id.to_string())),
+            Some(Admission::Erased) => Err(erased(invoice)),
             Some(Admission::Refused(why) | Admission::RefusedBy { message: why, .. }) => {
                 Err(BillingError::Refused(why))
             }
@@ -123,44 +127,36 @@ impl Billing {
         }
     }
 
-    /// Refused if the id is known from a file of the archive: nothing can be told of it but that it has ended.
-    async fn check_archived(&self, invoice: &InvoiceRequest) -> Result<(), BillingError> {
-        let id = &invoice.invoice_id;
-        let known = archived(&*self.store, &item(id), &invoice.content_hash()).await?;
-        match known.map(|known| (known.content, known.day)) {
-            None => Ok(()),
-            Some((KnownContent::Erased, _)) => Err(BillingError::Erased(id.to_string())),
-            Some((KnownContent::Same, day)) => Err(BillingError::Archived(format!(
-                "invoice {id} ended on {day} and is in a file of the archive; it is not accepted again"
-            ))),
-            Some((KnownContent::Other, _)) => Err(BillingError::Known(format!(
-                "invoice {id} already exists with different content; use a new id for a changed invoice"
-            ))),
+    /// What is answered to a repeat of an id, wherever the invoice is now; none if the id is new.
+    async fn known(&self, invoice: &InvoiceRequest) -> Result<Option<Taken>, BillingError> {
+        let id = item(&invoice.invoice_id);
+        if let Some(view) = self.store.item(&id).await? {
+            return self.repeated(invoice, view).await.map(Some);
         }
+        let known = archived(&*self.store, &id, &invoice.content_hash()).await?;
+        known.map(|known| in_files(invoice, known)).transpose()
     }
 
     async fn repeated(
         &self,
         invoice: &InvoiceRequest,
-        known: &ItemView,
+        known: ItemView,
     ) -> Result<Taken, BillingError> {
         if known.is_erased() {
-            return Err(BillingError::Erased(invoice.invoice_id.to_string()));
+            return Err(erased(invoice));
         }
         if known.content_hash != invoice.content_hash() {
-            return Err(BillingError::Known(format!(
-                "invoice {} already exists with different content; use a new id for a changed invoice",
-                invoice.invoice_id
-            )));
+            return Err(other_content(invoice));
         }
         let warning = match &invoice.schedule {
             Some(own) => self.schedules.warning(own).await?,
             None => None,
         };
         Ok(Taken {
-            status: known.status.clone(),
             money: known.money,
-            placed: known.placed(),
+            placed: Some(known.placed()),
+            archived: known.archived.as_ref().map(|from| from.day),
+            status: known.status,
             repeat: true,
             warning,
         })
@@ -196,24 +192,18 @@ impl Billing {
         at: Timestamp,
         flow: FlowId,
     ) -> NewItem {
-        let id = &invoice.invoice_id;
+        let status = InvoiceStatus::Pending.as_str();
+        let hash = invoice.content_hash();
+        let record = NewRecord {
+            by_owner: true,
+            ..NewRecord::new(&invoice.customer_id, status, invoice.money, hash)
+        };
+        let (id, lane) = (invoice.invoice_id.clone(), self.lane.clone());
+        // Whoever charges it reads the invoice as it is then: it may be corrected meanwhile.
+        let body = invoice.document().to_string();
         NewItem {
-            id: id.clone(),
-            lane: self.lane.clone(),
             requested: Some(at),
-            deadline: None,
-            hold_if_late: false,
-            record: NewRecord {
-                owner: invoice.customer_id.clone(),
-                by_owner: true,
-                status: InvoiceStatus::Pending.as_str().to_owned(),
-                money: invoice.money,
-                content_hash: invoice.content_hash(),
-            },
-            guards: vec![],
-            // Whoever charges it reads the invoice as it is then: it may be corrected meanwhile.
-            body: invoice.document().to_string(),
-            init_flow: flow,
+            ..NewItem::new(id, lane, record, body, flow)
         }
     }
 
@@ -248,14 +238,18 @@ impl Billing {
 
     /// One that a person may act on.
     pub(super) async fn hot_invoice(&self, id: &ItemId) -> Result<ItemView, BillingError> {
-        let view = self.invoice(id).await?;
-        match &view.archived {
-            None => Ok(view),
-            Some(from) => Err(BillingError::Conflict(format!(
-                "invoice {id} ended on {} and is in the archive, where items stay as they are; use a new id",
-                from.day
-            ))),
+        let view = self.store.item(&item(id)).await?;
+        if let Some(view) = view.filter(|view| view.archived.is_none()) {
+            return Ok(view);
         }
+        let known = archived(&*self.store, &item(id), "").await?;
+        Err(known.map_or_else(
+            || BillingError::no_invoice(id.as_str()),
+            |known| {
+                let why = cannot_act(&known);
+                BillingError::Unchangeable(format!("invoice {id} cannot be changed: {why}"))
+            },
+        ))
     }
 
     pub async fn invoice(&self, id: &ItemId) -> Result<ItemView, BillingError> {
@@ -303,6 +297,33 @@ impl Billing {
         let said = self.store.reopen(&item(id), rescued(), at, author).await?;
         Ok(intervened(id.as_str(), "rescued", said).is_ok())
     }
+}
+
+/// It has ended, and the rest of it is in a file: its amount is the one that was asked for.
+fn in_files(invoice: &InvoiceRequest, known: Known) -> Result<Taken, BillingError> {
+    match known.content {
+        KnownContent::Same => Ok(Taken {
+            status: known.status,
+            money: invoice.money,
+            placed: None,
+            archived: Some(known.day),
+            repeat: true,
+            warning: None,
+        }),
+        KnownContent::Other => Err(other_content(invoice)),
+        KnownContent::Erased => Err(erased(invoice)),
+    }
+}
+
+fn other_content(invoice: &InvoiceRequest) -> BillingError {
+    BillingError::Known(format!(
+        "invoice {} already exists with different content; use a new id for a changed invoice",
+        invoice.invoice_id
+    ))
+}
+
+fn erased(invoice: &InvoiceRequest) -> BillingError {
+    BillingError::Erased(invoice.invoice_id.to_string())
 }
 
 /// An invoice is in its customer's currency.

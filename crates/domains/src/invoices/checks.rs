@@ -130,7 +130,7 @@ const BUILT_IN: [BuiltIn; 5] = [
             let is = it.money.currency;
             Some((
                 Verdict::Fail,
-                format!("the invoice is in {is}, its customer pays in {other}"),
+                format!("the invoice's currency is {is}, its customer's is {other}"),
             ))
         },
     },

@@ -21,6 +21,9 @@ pub enum BillingError {
     /// It has ended and lies in a file of the archive.
     #[error("{0}")]
     Archived(String),
+    /// It is in the archive, where nothing is changed.
+    #[error("{0}")]
+    Unchangeable(String),
     /// It is not in a state for that.
     #[error("{0}")]
     Conflict(String),

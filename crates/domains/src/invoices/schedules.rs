@@ -291,8 +291,8 @@ pub(super) fn never_again() -> BillingError {
 fn none(level: &Level) -> BillingError {
     BillingError::NotFound(match level {
         Level::Global => "there is no global schedule".to_owned(),
-        Level::Customer(id) => format!("customer {id} has no own schedule"),
-        Level::Invoice(id) => format!("invoice {id} has no own schedule"),
+        Level::Customer(id) => format!("customer {id} has no schedule of its own"),
+        Level::Invoice(id) => format!("invoice {id} has no schedule of its own"),
     })
 }
 

@@ -114,21 +114,8 @@ fn notification(event: &OutboxEvent, body: &str, to: &Receiver) -> StoreResult<N
     let bug = |e: serde_json::Error| StoreError::Bug(format!("{}: {e}", event.item));
     let context = serde_json::to_string(&context).map_err(bug)?;
     let hash = digest::of(&json!([event.id, to.place]).to_string());
-    Ok(NewItem {
-        id: ItemId::new(format!("msg_{}", &hash[..ID_DIGITS])),
-        lane: to.lane.clone(),
-        requested: None,
-        deadline: None,
-        hold_if_late: false,
-        record: NewRecord {
-            owner: event.item.id.to_string(),
-            by_owner: false,
-            status: PENDING.to_owned(),
-            money: Money::NONE,
-            content_hash: hash,
-        },
-        guards: vec![],
-        body: context,
-        init_flow: FlowId::new(format!("event-{}", event.id)),
-    })
+    let id = ItemId::new(format!("msg_{}", &hash[..ID_DIGITS]));
+    let record = NewRecord::new(event.item.id.as_str(), PENDING, Money::NONE, hash);
+    let flow = FlowId::new(format!("event-{}", event.id));
+    Ok(NewItem::new(id, to.lane.clone(), record, context, flow))
 }

@@ -83,23 +83,10 @@ impl News<'_> {
             },
         };
         let hash = hash(self.event, self.payment_id, &to.place, self.reopened);
-        Ok(NewItem {
-            id: id_of(&hash),
-            lane: to.lane.clone(),
-            requested: None,
-            deadline: None,
-            hold_if_late: false,
-            record: NewRecord {
-                owner: self.payment_id.to_owned(),
-                by_owner: false,
-                status: PENDING.to_owned(),
-                money: Money::NONE,
-                content_hash: hash,
-            },
-            guards: vec![],
-            body: serde_json::to_string(&context)?,
-            init_flow: told_by.clone(),
-        })
+        let (id, lane) = (id_of(&hash), to.lane.clone());
+        let record = NewRecord::new(self.payment_id, PENDING, Money::NONE, hash);
+        let body = serde_json::to_string(&context)?;
+        Ok(NewItem::new(id, lane, record, body, told_by.clone()))
     }
 
     /// The envelope of the Standard Webhooks specification.

@@ -269,7 +269,7 @@ fn difference(context: &PaymentContext, answer: &str) -> Option<String> {
             Value::Number(said) => said.to_string(),
             _ => return None,
         };
-        (!is_same(&said, sent)).then(|| format!("{field}: sent {sent}, the bank says {said}"))
+        (!is_same(&said, sent)).then(|| format!("{field}: sent {sent}, the bank reported {said}"))
     })
 }
 
@@ -343,19 +343,19 @@ mod tests {
         let other = [
             (
                 r#"{"amount":"12550"}"#,
-                "amount: sent 125.50, the bank says 12550",
+                "amount: sent 125.50, the bank reported 12550",
             ),
             (
                 r#"{"amount":1255.0}"#,
-                "amount: sent 125.50, the bank says 1255.0",
+                "amount: sent 125.50, the bank reported 1255.0",
             ),
             (
                 r#"{"amount":"many"}"#,
-                "amount: sent 125.50, the bank says many",
+                "amount: sent 125.50, the bank reported many",
             ),
             (
                 r#"{"currency":"EUR"}"#,
-                "currency: sent USD, the bank says EUR",
+                "currency: sent USD, the bank reported EUR",
             ),
         ];
         for (answer, told) in other {

@@ -1,8 +1,8 @@
 //! What a rule may know of a payment: the variables of its expression.
 
+use serde_json::json;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{ItemId, LaneName};
-use tollgate_core::money::{Currency, Money};
+use tollgate_core::id::LaneName;
 
 use super::{DEFAULT_GATEWAY, Party, PaymentRequest};
 use crate::expression::{Expression, Facts, Value, Vocabulary, map, plain};
@@ -73,24 +73,12 @@ fn party(party: &Party) -> Value {
 
 /// A payment with as little in it as there can be.
 fn sample() -> PaymentRequest {
-    let currency = Currency::from_code("EUR").expect("the euro is a currency");
-    let party = |name: &str| Party {
-        account: name.to_owned(),
-        name: name.to_owned(),
-    };
-    PaymentRequest {
-        payment_id: ItemId::new("sample"),
-        money: Money { minor: 1, currency },
-        debtor: party("debtor"),
-        creditor: party("creditor"),
-        execute_at: None,
-        deadline: None,
-        deadline_given: None,
-        hold_if_late: false,
-        gateway: None,
-        reference: None,
-        metadata: None,
-    }
+    let written = json!({
+        "paymentId": "sample", "amount": "0.01", "currency": "EUR",
+        "debtor": {"account": "debtor", "name": "debtor"},
+        "creditor": {"account": "creditor", "name": "creditor"},
+    });
+    PaymentRequest::parse(&written).expect("it has every field that is required")
 }
 
 #[cfg(test)]

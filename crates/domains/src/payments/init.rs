@@ -237,6 +237,10 @@ impl Admit {
                     .ok_or_else(|| Trouble::lasting("an admission is missing"))?,
                 Some(not_taken) => refused(world, payment, not_taken, flow).await?,
             };
+            if matches!(verdict, Verdict::Conflict) && ChunkId::of_flow(flow).is_none() {
+                let id = &payment.payment_id;
+                tracing::warn!(%id, "an accepted payment is not planned: one with its id and other content was planned first");
+            }
             answers.push(Answer {
                 content_hash: payment.content_hash(),
                 verdict,

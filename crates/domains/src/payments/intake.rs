@@ -125,8 +125,12 @@ impl Intake {
                     Some(Started::New) if !wait.is_zero() => {
                         self.answered(&payment, flow, wait).await
                     }
-                    // The same payment was planned between our look at it and our row. A later look ends the row.
-                    Some(Started::Already) => self.repeated(request, &hash, wait).await,
+                    // The id was planned between our look at it and our row, perhaps with other content. A later look ends the row.
+                    Some(Started::Already) => match self.planned(&payment.payment_id, &hash).await?
+                    {
+                        Some(known) => Ok(known),
+                        None => self.repeated(request, &hash, wait).await,
+                    },
                     _ => Ok(Accepted::Initializing { init_flow: flow }),
                 }
             }
@@ -324,7 +328,7 @@ impl Intake {
         match self.engine.start(vec![start]).await?.pop() {
             Some(Started::Failed(why)) => Err(IntakeError::Failed(why)),
             Some(started) => Ok(started),
-            None => Err(IntakeError::Failed("the engine gave no answer".to_owned())),
+            None => Err(IntakeError::Failed("the engine did not answer".to_owned())),
         }
     }
 

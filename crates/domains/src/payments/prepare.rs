@@ -132,25 +132,21 @@ pub(super) fn build(
         lane,
     } = route;
     let route = Route { gateway, connector };
+    let record = NewRecord::new(
+        &payment.debtor.account,
+        PaymentStatus::Scheduled.as_str(),
+        payment.money,
+        payment.content_hash(),
+    );
+    let (id, init_flow) = (payment.payment_id.clone(), init_flow.clone());
+    let body = serde_json::to_string(&PaymentBody { payment, route })?;
+    let guards = guards.iter().filter_map(|rule| rule.guard(payment));
     Ok(NewItem {
-        id: payment.payment_id.clone(),
-        body: serde_json::to_string(&PaymentBody { payment, route })?,
-        lane,
-        guards: guards
-            .iter()
-            .filter_map(|rule| rule.guard(payment))
-            .collect(),
         requested: determine_exec_time(payment),
         deadline: payment.deadline,
         hold_if_late: payment.hold_if_late,
-        record: NewRecord {
-            owner: payment.debtor.account.clone(),
-            by_owner: false,
-            status: PaymentStatus::Scheduled.as_str().to_owned(),
-            money: payment.money,
-            content_hash: payment.content_hash(),
-        },
-        init_flow: init_flow.clone(),
+        guards: guards.collect(),
+        ..NewItem::new(id, lane, record, body, init_flow)
     })
 }
 

@@ -20,19 +20,9 @@ const MAX_NAME_CHARS: usize = 140;
 const MAX_METADATA_BYTES: usize = 4096;
 /// Ids that are words of the API.
 const RESERVED_IDS: [&str; 2] = ["bulk", "check-status"];
-const FIELDS: [&str; 11] = [
-    "paymentId",
-    "amount",
-    "currency",
-    "debtor",
-    "creditor",
-    "executeAt",
-    "deadline",
-    "onMissedDeadline",
-    "gateway",
-    "reference",
-    "metadata",
-];
+/// The fields that are parties, and the fields that each of these has.
+pub(super) const PARTIES: [&str; 2] = ["debtor", "creditor"];
+pub(super) const PARTY_FIELDS: [&str; 2] = ["account", "name"];
 
 /// Written as it is kept: what was not given is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,8 +57,23 @@ pub struct Party {
 }
 
 impl PaymentRequest {
+    /// The fields of a request, the required ones first. A file's columns are made of them.
+    pub const FIELDS: [&str; 11] = [
+        "paymentId",
+        "amount",
+        "currency",
+        "debtor",
+        "creditor",
+        "executeAt",
+        "deadline",
+        "onMissedDeadline",
+        "gateway",
+        "reference",
+        "metadata",
+    ];
+
     pub fn parse(body: &Value) -> Result<Self, Details> {
-        let mut read = Reader::new(body, &FIELDS)?;
+        let mut read = Reader::new(body, &Self::FIELDS)?;
         let payment_id = id(&mut read);
         let money = money(&mut read);
         let debtor = party(&mut read, "debtor");
@@ -121,7 +126,7 @@ fn money(read: &mut Reader<'_>) -> Option<Money> {
 
 fn party(read: &mut Reader<'_>, field: &str) -> Option<Party> {
     let shape = "must be an object with account and name";
-    read.part(field, &["account", "name"], shape, |party| {
+    read.part(field, &PARTY_FIELDS, shape, |party| {
         let account = party.short_text("account", MAX_ACCOUNT_CHARS);
         let name = party.short_text("name", MAX_NAME_CHARS);
         Some(Party {

@@ -148,7 +148,7 @@ impl StatusCheckService {
             Some(Started::New) => Ok(()),
             Some(Started::Already) => Err(StartError::Known),
             Some(Started::Failed(why)) => Err(StartError::Failed(why)),
-            None => Err(StartError::Unavailable("the engine gave no answer".into())),
+            None => Err(StartError::Unavailable("the engine did not answer".into())),
         }
     }
 
@@ -162,7 +162,9 @@ impl StatusCheckService {
         }
         let failed = match self.engine.view(check, Duration::ZERO).await {
             Ok(FlowView::Failed { error }) => Some(error),
-            Ok(FlowView::NotFound) => Some("its workflow is not there; start another".to_owned()),
+            Ok(FlowView::NotFound) => {
+                Some("its workflow no longer exists; start another status check".to_owned())
+            }
             // Its last write is there, or was not there yet when we looked.
             Ok(FlowView::Done { .. }) => {
                 let view = self.store.check(check).await?.unwrap_or(view);

@@ -10,7 +10,7 @@ use crate::scene::{Footing, Node, Plan, Town};
 fn scene(plan: &Plan) -> Scene<InvoiceExecFlow, Town> {
     let town = Town::build(Footing::Sqlite, plan);
     let taken = town.node.invoice("inv_1");
-    town.advance_to(taken.placed.scheduled);
+    town.advance_to(taken.placed.as_ref().unwrap().scheduled);
     let input = town.node.claimed().unwrap();
     // The flow is run by a node of its own: the town looks on.
     let Node { memory, .. } = town.again(plan);

@@ -60,7 +60,7 @@ fn invoices_of_thirty_time_zones_are_charged_once_each_under_the_limit_and_none_
                 let body = json!({"invoiceId": id, "customerId": customer, "amount": {"value": "9.99", "currency": "EUR"}});
                 let taken = town.node.create(&body);
                 let midnight = next_first(town.node.now(), zone);
-                let slot = taken.placed.scheduled;
+                let slot = taken.placed.as_ref().unwrap().scheduled;
                 let late = slot.duration_since(midnight);
                 assert!(
                     slot >= midnight && late < SignedDuration::from_secs(5),

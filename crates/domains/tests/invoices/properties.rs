@@ -78,7 +78,7 @@ fn it_is_durable_and_recoverable_schedules_outlive_the_process() {
 
     let town = Town::build_on(folder.unwrap(), bank, time, &plan);
     let view = town.node.view("inv_1");
-    assert_eq!(view.due, taken.placed.scheduled);
+    assert_eq!(view.due, taken.placed.as_ref().unwrap().scheduled);
     let known = town
         .node
         .billing
@@ -122,7 +122,13 @@ fn it_is_dynamically_configurable_per_customer_and_invoice_and_the_most_specific
         let body = json!({"invoiceId": "inv_1", "customerId": "c_1", "amount": {"value": "1", "currency": "DKK"},
             "schedule": {"cron": "40 4 * * *"}});
         let taken = town.node.create(&body);
-        let local = taken.placed.scheduled.in_tz("Europe/Copenhagen").unwrap();
+        let local = taken
+            .placed
+            .as_ref()
+            .unwrap()
+            .scheduled
+            .in_tz("Europe/Copenhagen")
+            .unwrap();
         assert_eq!((local.hour(), local.minute()), (4, 40));
 
         let deleted = |level: &Level| schedules.delete(level, false, test()).await_now();
@@ -167,7 +173,7 @@ fn a_cron_that_fires_every_second_is_bounded_by_the_lane_and_warned_of() {
         let mut windows = BTreeMap::<i64, u32>::new();
         for n in 1..=60 {
             let taken = town.node.invoice(&format!("inv_{n}"));
-            let at = taken.placed.scheduled;
+            let at = taken.placed.as_ref().unwrap().scheduled;
             *windows.entry(at.as_second() / 4).or_default() += 1;
         }
         assert!(windows.values().all(|used| *used <= 10), "{windows:?}");
@@ -284,7 +290,7 @@ fn it_performs_pre_execution_checks_and_records_each_verdict_with_its_reason() {
 fn it_supports_rescheduling_what_waits_without_side_effects() {
     for footing in BOTH {
         let town = Town::build(footing, &Plan::default());
-        let first = town.node.invoice("inv_1").placed.scheduled;
+        let first = town.node.invoice("inv_1").placed.unwrap().scheduled;
         let id = ItemId::new("inv_1");
         let sooner = town.node.now() + Duration::from_mins(10);
         let moved = town.node.billing.reschedule(&id, Some(sooner), test());

@@ -157,7 +157,7 @@ fn a_flow_that_ended_without_a_word_is_told_as_failed() {
     });
     assert_eq!(scene.failed(), "terminated");
     ended(FlowView::NotFound);
-    assert!(scene.failed().contains("not there"));
+    assert!(scene.failed().contains("no longer exists"));
     // The rows know better than an engine that has forgotten.
     let result_json = r#"{"successful":{},"failed":{},"gatewayLookupFailed":["a"]}"#.to_owned();
     let end = CheckEnd::Completed { result_json };

@@ -29,23 +29,9 @@ pub(crate) fn default_config() -> ItemTypeConfig {
 
 /// What is written for a new one, by `Store::admit`.
 pub(crate) fn new_item(id: &str, lane: &LaneName, text: &str) -> NewItem {
-    NewItem {
-        id: ItemId::new(id),
-        lane: lane.clone(),
-        requested: None,
-        deadline: None,
-        hold_if_late: false,
-        record: NewRecord {
-            owner: id.to_owned(),
-            by_owner: false,
-            status: "WAITING".to_owned(),
-            money: Money::NONE,
-            content_hash: text.to_owned(),
-        },
-        guards: vec![],
-        body: text.to_owned(),
-        init_flow: FlowId::new(format!("create-reminder-{id}")),
-    }
+    let record = NewRecord::new(id, "WAITING", Money::NONE, text.to_owned());
+    let flow = FlowId::new(format!("create-reminder-{id}"));
+    NewItem::new(ItemId::new(id), lane.clone(), record, text, flow)
 }
 
 /// What the steps need.

@@ -233,7 +233,7 @@ fn row(
         if !of.contains(&means) {
             let means = means.as_str();
             return Err(node.wrong(format!(
-                "{name}.{field} says nothing about what is {means:?}"
+                "{name}.{field} is not allowed with means = {means:?}"
             )));
         }
         let source = node.text(field)?;
@@ -337,21 +337,21 @@ fn check(row: &Row, node: &Node, name: &str) -> Result<(), Wrong> {
         );
         if judges && NEVER_A_REFUSAL.contains(&status) {
             return wrong(format!(
-                "status {status} is about us or the moment, not about the payment; it cannot mean {said:?}"
+                "status {status} says nothing about the payment itself; it cannot mean {said:?}"
             ));
         }
         if means == Meaning::NotDone && status >= 500 && row.when.is_none() {
             return wrong(format!(
-                "status {status} is unknown unless its body or a header proves otherwise; say by what in \"when\""
+                "status {status} is unknown unless its body or a header proves otherwise; state the proof in \"when\""
             ));
         }
     }
     let needs_proof = means == Meaning::Done;
     match &row.believed_if {
         None if needs_proof => wrong(
-            "what is done needs believed_if: which field must equal ours, as in \"body.paymentId == paymentId\"; write \"true\" if the answer names nothing of ours".to_owned(),
+            "\"done\" needs believed_if: a comparison of the answer with the payment, such as \"body.paymentId == paymentId\"; write \"true\" if the answer has no such field".to_owned(),
         ),
-        Some(_) if !needs_proof => wrong("believed_if belongs to what is \"done\"".to_owned()),
+        Some(_) if !needs_proof => wrong("believed_if is only allowed with \"done\"".to_owned()),
         _ => Ok(()),
     }
 }

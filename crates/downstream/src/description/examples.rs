@@ -114,8 +114,8 @@ impl Description {
         let (is_right, told) = match &example.expected {
             Expected::Request(expected) => match self.shown_request(kind, &self.subject.sample()) {
                 Ok(shown) if shown == *expected => (true, "the request is as recorded".to_owned()),
-                Ok(shown) => (false, format!("the request is another one:\n{shown}")),
-                Err(why) => (false, format!("there is no such request: {why}")),
+                Ok(shown) => (false, format!("the request differs:\n{shown}")),
+                Err(why) => (false, format!("the request cannot be built: {why}")),
             },
             Expected::Answer {
                 status,

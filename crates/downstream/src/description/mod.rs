@@ -154,11 +154,13 @@ impl Description {
                 told.push(format!("{shown} promises that nothing was done"));
             }
             if row.means == Meaning::Declined {
-                told.push(format!("{shown} is a final no, even after a lost answer"));
+                told.push(format!(
+                    "{shown} is a final refusal, even after a lost answer"
+                ));
             }
             if row.means == Meaning::Done && row.believes_anything {
                 told.push(format!(
-                    "{shown} is done, though the answer names nothing of ours"
+                    "{shown} means done, although no field of the answer is checked"
                 ));
             }
         }

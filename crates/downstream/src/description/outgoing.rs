@@ -85,9 +85,7 @@ impl Outgoing {
                 Part::Value(expression) => {
                     let value = as_text(expression, facts).map_err(|why| format!("path: {why}"))?;
                     if matches!(value.as_str(), "" | "." | "..") {
-                        return Err(
-                            "path: a part of it would be empty, or lead elsewhere".to_owned()
-                        );
+                        return Err("path: a segment would be empty, \".\" or \"..\"".to_owned());
                     }
                     path.push_str(&path_segment(&value));
                 }

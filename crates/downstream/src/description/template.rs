@@ -29,7 +29,7 @@ impl Template {
                 parts.push(Part::Text(text.to_owned()));
             }
             let Some(inner) = found.strip_prefix('{') else {
-                return Err("has a } without a {; write {'}'} for the sign itself".to_owned());
+                return Err("has a } without a {; write {'}'} for a literal brace".to_owned());
             };
             let close = closing_brace(inner).ok_or("has a { without its }")?;
             let expression = Expression::compile_value(vocabulary, &inner[..close])?;
@@ -87,10 +87,8 @@ pub(crate) fn as_text(expression: &Expression, facts: &Facts) -> Result<String, 
         Json::String(text) => Ok(text),
         Json::Number(number) => Ok(number.to_string()),
         Json::Bool(yes) => Ok(yes.to_string()),
-        Json::Null => Err("is null where text is wanted".to_owned()),
-        Json::Array(_) | Json::Object(_) => {
-            Err("is a list or a map where text is wanted".to_owned())
-        }
+        Json::Null => Err("is null, but must be text".to_owned()),
+        Json::Array(_) | Json::Object(_) => Err("is a list or a map, but must be text".to_owned()),
     }
 }
 
@@ -114,7 +112,7 @@ fn to_json(value: &Value) -> Result<Json, String> {
             fields.sort_by(|one, other| one.0.cmp(&other.0));
             Json::Object(fields.into_iter().collect())
         }
-        _ => return Err("is a value that no request can carry".to_owned()),
+        _ => return Err("is a value that a request cannot contain".to_owned()),
     })
 }
 

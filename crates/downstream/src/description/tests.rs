@@ -78,7 +78,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "{paymentId}",
         "{payment}",
-        "line 8: send.json.id: there is no \"payment\"",
+        "line 8: send.json.id: has an unknown name \"payment\"",
     ),
     (
         "{paymentId}",
@@ -125,12 +125,12 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "means = \"done\"",
         "means = \"refused\"",
-        "believed_if belongs to",
+        "believed_if is only allowed with",
     ),
     (
         "believed_if = \"body.id == paymentId\"",
         "",
-        "line 9: send.answers: what is done needs believed_if",
+        "line 9: send.answers: \"done\" needs believed_if",
     ),
     (
         "body.id == paymentId",
@@ -165,7 +165,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "status = 200\nmeans = \"done\"\nbelieved_if = \"body.id == paymentId\"",
         "status = 503\nmeans = \"not done\"",
-        "say by what in \"when\"",
+        "state the proof in \"when\"",
     ),
     (
         "status = 200\nmeans = \"done\"\nbelieved_if = \"body.id == paymentId\"",
@@ -175,7 +175,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "status = 200\nmeans = \"done\"\nbelieved_if = \"body.id == paymentId\"",
         "status = 429\nmeans = \"refused\"",
-        "about us or the moment",
+        "says nothing about the payment itself",
     ),
     (
         "status = 200\nmeans = \"done\"\nbelieved_if = \"body.id == paymentId\"",
@@ -295,6 +295,6 @@ fn what_is_promised_in_the_banks_name_is_told() {
     let told = Description::read(&text).unwrap().bold_promises();
     assert_eq!(
         told,
-        ["status 200 is done, though the answer names nothing of ours"]
+        ["status 200 means done, although no field of the answer is checked"]
     );
 }

@@ -78,7 +78,8 @@ impl Signing {
         let signature = self.signature(&signed);
         let value = self.value.text(&shown_facts(&signature, at_secs))?;
         let value = HeaderValue::from_str(&value.unwrap_or_default());
-        let mut value = value.map_err(|_| "login.value: no header can carry this")?;
+        let mut value =
+            value.map_err(|_| "login.value: has characters that are not allowed in a header")?;
         value.set_sensitive(true);
         request.headers_mut().insert(self.header.clone(), value);
         if let Some(name) = &self.timestamp_header {

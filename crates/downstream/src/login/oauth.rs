@@ -137,7 +137,7 @@ impl OAuth {
         }
         self.fetch().await?;
         let held = self.held();
-        let held = held.ok_or("the token endpoint gives tokens that have ended already")?;
+        let held = held.ok_or("the token endpoint returns tokens that have already expired")?;
         Ok((held.0, held.1))
     }
 
@@ -224,13 +224,13 @@ impl OAuth {
     #[tracing::instrument(level = "debug", name = "token", skip_all)]
     async fn ask(&self) -> Result<(String, Duration), String> {
         let lease = self.pool.lease(FETCH_WITHIN).await;
-        let lease = lease.map_err(|none| format!("the token endpoint is away: {none}"))?;
+        let lease = lease.map_err(|none| format!("the token endpoint is unavailable: {none}"))?;
         let use_by = Instant::now() + FETCH_WITHIN;
         let exchange = lease.exchange(self.request()?, use_by, FETCH_WITHIN).await;
         let answer = match exchange.map_err(|missed| missed.to_string())? {
             Exchange::Answered(answer) => answer,
             Exchange::NotSent(why) | Exchange::Lost(why) => {
-                return Err(format!("the token endpoint is away: {why}"));
+                return Err(format!("the token endpoint is unavailable: {why}"));
             }
         };
         match answer.status {
@@ -243,7 +243,7 @@ impl OAuth {
             // It is not followed: the secret would go to a place that nobody has configured.
             status @ 300..=399 => {
                 return Err(format!(
-                    "the token endpoint answered {status}, a redirect; write the address that it leads to into login.token_url"
+                    "the token endpoint answered {status}, a redirect; set login.token_url to the address that it redirects to"
                 ));
             }
             status => return Err(format!("the token endpoint answered {status}")),
@@ -252,7 +252,7 @@ impl OAuth {
             .map_err(|_| "the token endpoint's answer has no access_token in JSON")?;
         let lives = said.expires_in.map(Duration::from_secs).or(self.expires_in);
         let lives = lives.ok_or(
-            "the token endpoint's answer has no expires_in; say how long tokens live in login.expires_in_secs",
+            "the token endpoint's answer has no expires_in; set the lifetime of tokens in login.expires_in_secs",
         )?;
         Ok((said.access_token, lives))
     }

@@ -120,7 +120,7 @@ async fn a_certificate_without_its_key_is_refused_in_one_sentence() {
     assert!(said("client.pem", "no certificate").contains("contains no certificate"));
     let other = KeyPair::generate().unwrap().serialize_pem();
     let mismatch = said("client-key.pem", &other);
-    assert!(mismatch.contains("do not go together"), "{mismatch}");
+    assert!(mismatch.contains("do not match"), "{mismatch}");
     let plain = member("http://localhost:1", folder.path()).unwrap_err();
     assert!(plain.contains("requires an https:// URL"), "{plain}");
 }

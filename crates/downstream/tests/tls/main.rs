@@ -145,7 +145,7 @@ async fn a_certificate_that_proves_nothing_is_no_line() {
             named("localhost"),
             "add its issuer to root_certificates",
         ),
-        (&ours, named("elsewhere"), "another name"),
+        (&ours, named("elsewhere"), "does not match"),
         (&ours, expired, "has expired"),
     ];
     let trusted = Bank::certified(&ours, named("localhost"), []).await;

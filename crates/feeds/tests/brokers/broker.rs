@@ -1,20 +1,25 @@
-//! A broker for one client at a time that knows a login, one topic without partitions and a group; over TCP or TLS. It closes
-//! a connection on which something was committed, as brokers do with those that are idle.
+//! A broker that knows a login, topics without partitions, a group, a topic "small" that takes small messages only, and a
+//! topic "half" with a second partition whose leader is silent; over TCP or TLS. It closes a connection on which something was committed, as brokers do with those that are idle.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::{Buf, Bytes, BytesMut};
 use kafka_protocol::messages::api_versions_response::ApiVersion;
-use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
+use kafka_protocol::messages::metadata_response::{
+    MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+};
 use kafka_protocol::messages::offset_commit_response::{
     OffsetCommitResponsePartition, OffsetCommitResponseTopic,
 };
+use kafka_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
 use kafka_protocol::messages::{
     ApiVersionsResponse, FindCoordinatorRequest, FindCoordinatorResponse, MetadataRequest,
-    MetadataResponse, OffsetCommitRequest, OffsetCommitResponse, RequestHeader, ResponseHeader,
-    SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
+    MetadataResponse, OffsetCommitRequest, OffsetCommitResponse, ProduceRequest, ProduceResponse,
+    RequestHeader, ResponseHeader, SaslAuthenticateRequest, SaslAuthenticateResponse,
+    SaslHandshakeRequest, SaslHandshakeResponse,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
+use kafka_protocol::records::{Record, RecordBatchDecoder};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -26,29 +31,43 @@ const TOPIC_AUTHORIZATION_FAILED: i16 = 29;
 const UNKNOWN_TOPIC: i16 = 3;
 const UNKNOWN_MEMBER: i16 = 25;
 const GROUP_AUTHORIZATION_FAILED: i16 = 30;
+const MESSAGE_TOO_LARGE: i16 = 10;
+
+/// The largest message of the topic "small".
+pub(crate) const SMALL: usize = 600;
+
+/// What was written, in its order.
+pub(crate) type Written = Arc<Mutex<Vec<Record>>>;
 
 /// Starts it; returns its port.
 pub(crate) async fn start(tls: Option<Arc<ServerConfig>>) -> u16 {
+    start_noting(tls, Written::default()).await
+}
+
+pub(crate) async fn start_noting(tls: Option<Arc<ServerConfig>>, written: Written) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            match &tls {
-                None => serve(stream, port).await,
-                Some(config) => {
-                    if let Ok(stream) = TlsAcceptor::from(Arc::clone(config)).accept(stream).await {
-                        serve(stream, port).await;
+            let (tls, written) = (tls.clone(), Arc::clone(&written));
+            tokio::spawn(async move {
+                match tls {
+                    None => serve(stream, port, &written).await,
+                    Some(config) => {
+                        if let Ok(stream) = TlsAcceptor::from(config).accept(stream).await {
+                            serve(stream, port, &written).await;
+                        }
                     }
                 }
-            }
+            });
         }
     });
     port
 }
 
 /// Until the client leaves, or is refused.
-async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, port: u16) {
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, port: u16, written: &Written) {
     while let Ok(length) = stream.read_u32().await {
         let mut frame = vec![0; length as usize];
         stream.read_exact(&mut frame).await.unwrap();
@@ -63,7 +82,11 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, port: u16) {
             .unwrap()
             .correlation_id;
         let answer = match key {
-            MetadataRequest::KEY => metadata(frame, version, id),
+            MetadataRequest::KEY => metadata(frame, version, id, port),
+            ProduceRequest::KEY => match produce(frame, version, id, written) {
+                Some(answer) => answer,
+                None => return std::future::pending().await,
+            },
             SaslHandshakeRequest::KEY => handshake(frame, version, id),
             SaslAuthenticateRequest::KEY => authenticate(frame, version, id),
             FindCoordinatorRequest::KEY => coordinator(version, id, port),
@@ -95,6 +118,7 @@ fn answer<A: Encodable + HeaderVersion>(answer: &A, version: i16, id: i32) -> By
 fn versions(id: i32) -> BytesMut {
     let known = [
         (MetadataRequest::KEY, 9),
+        (ProduceRequest::KEY, 8),
         (SaslHandshakeRequest::KEY, 1),
         (SaslAuthenticateRequest::KEY, 2),
         (FindCoordinatorRequest::KEY, 6),
@@ -122,20 +146,24 @@ fn handshake(mut frame: Bytes, version: i16, id: i32) -> BytesMut {
     answer(&said, version, id)
 }
 
-/// The password is "right", and so is the token.
+/// The password is "right", and so is the token. A wrong token is refused as Kafka does it: without an error, in words, since the
+/// client has the next one.
 fn authenticate(mut frame: Bytes, version: i16, id: i32) -> BytesMut {
+    const WRONG_TOKEN: &[u8] = br#"{"status":"invalid_token"}"#;
     let asked = SaslAuthenticateRequest::decode(&mut frame, version).unwrap();
-    let shown = [
-        &b"\0tollgate\0right"[..],
-        b"n,,\x01auth=Bearer right\x01\x01",
-    ];
-    let said = if shown.contains(&&asked.auth_bytes[..]) {
-        SaslAuthenticateResponse::default()
-    } else {
-        let why = StrBytes::from_static_str("Authentication failed");
-        SaslAuthenticateResponse::default()
-            .with_error_code(AUTHENTICATION_FAILED)
-            .with_error_message(Some(why))
+    let said = match &asked.auth_bytes[..] {
+        b"\0tollgate\0right" | b"n,,\x01auth=Bearer right\x01\x01" => {
+            SaslAuthenticateResponse::default()
+        }
+        said if said.starts_with(b"n,,\x01auth=Bearer ") => {
+            SaslAuthenticateResponse::default().with_auth_bytes(Bytes::from_static(WRONG_TOKEN))
+        }
+        _ => {
+            let why = StrBytes::from_static_str("Authentication failed");
+            SaslAuthenticateResponse::default()
+                .with_error_code(AUTHENTICATION_FAILED)
+                .with_error_message(Some(why))
+        }
     };
     answer(&said, version, id)
 }
@@ -172,19 +200,54 @@ fn commit(mut frame: Bytes, version: i16, id: i32) -> BytesMut {
 }
 
 /// Topics are what their names say.
-fn metadata(mut frame: Bytes, version: i16, id: i32) -> BytesMut {
+fn metadata(mut frame: Bytes, version: i16, id: i32, port: u16) -> BytesMut {
     let asked = MetadataRequest::decode(&mut frame, version).unwrap();
     let topics = asked.topics.unwrap().into_iter().map(|topic| {
         let name = topic.name.unwrap();
-        let code = match name.as_str() {
-            "missing" => UNKNOWN_TOPIC,
-            "denied" => TOPIC_AUTHORIZATION_FAILED,
-            _ => 0,
+        let (code, partitions) = match name.as_str() {
+            "missing" => (UNKNOWN_TOPIC, 0),
+            "denied" => (TOPIC_AUTHORIZATION_FAILED, 0),
+            "small" => (0, 1),
+            "half" => (0, 2),
+            _ => (0, 0),
         };
         MetadataResponseTopic::default()
             .with_name(Some(name))
             .with_error_code(code)
+            .with_partitions((0..partitions).map(partition).collect())
     });
-    let said = MetadataResponse::default().with_topics(topics.collect());
+    let this = MetadataResponseBroker::default()
+        .with_host(StrBytes::from_static_str("localhost"))
+        .with_port(port.into());
+    let said = MetadataResponse::default()
+        .with_brokers(vec![this])
+        .with_topics(topics.collect());
     answer(&said, version, id)
+}
+
+fn partition(index: i32) -> MetadataResponsePartition {
+    MetadataResponsePartition::default().with_partition_index(index)
+}
+
+/// No answer for the second partition, whose leader is silent.
+fn produce(mut frame: Bytes, version: i16, id: i32, written: &Written) -> Option<BytesMut> {
+    let mut asked = ProduceRequest::decode(&mut frame, version).unwrap();
+    let mut topic = asked.topic_data.remove(0);
+    let data = topic.partition_data.remove(0);
+    let mut batch = data.records.unwrap();
+    let mut said = PartitionProduceResponse::default();
+    if batch.len() > SMALL {
+        said.error_code = MESSAGE_TOO_LARGE;
+    } else {
+        let records = RecordBatchDecoder::decode(&mut batch).unwrap().records;
+        written.lock().unwrap().extend(records);
+    }
+    if data.index > 0 {
+        return None;
+    }
+    let said = TopicProduceResponse::default()
+        .with_name(topic.name)
+        .with_partition_responses(vec![said]);
+    let said = ProduceResponse::default().with_responses(vec![said]);
+    Some(answer(&said, version, id))
 }

@@ -3,25 +3,36 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
 mod broker;
+mod sizes;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tollgate_core::Timestamp;
-use tollgate_core::ports::{DeadRecord, EventRecord, EventSink, FeedRecord, FeedSource};
-use tollgate_feeds::{Access, Credentials, Hash, KafkaEvents, KafkaFeed, KafkaTopics, tls};
+use tollgate_core::ports::{
+    DeadRecord, EventRecord, EventSink, FeedRecord, FeedSource, RecordAnswer,
+};
+use tollgate_feeds::{
+    Access, Credentials, Hash, KafkaEvents, KafkaFeed, KafkaTopics, SecretSource, tls,
+};
 
-/// What asking for the partitions of a topic brings.
-async fn asked(access: Access, topic: &str) -> String {
-    let topics = KafkaTopics {
-        records: topic.into(),
+fn topics(records: &str) -> KafkaTopics {
+    KafkaTopics {
+        records: records.into(),
         dead_letters: "dead".into(),
         answers: None,
         group: None,
-    };
-    match KafkaFeed::new(access, topics).topic().await {
+    }
+}
+
+/// What asking for the partitions of a topic brings.
+async fn asked(access: Access, topic: &str) -> String {
+    match KafkaFeed::new(access, topics(topic)).topic().await {
         Ok(topic) => format!("{:?}", topic.partitions),
         Err(error) => error.to_string(),
     }
@@ -39,7 +50,7 @@ fn at(port: u16, credentials: Option<Credentials>) -> Access {
 fn plain(password: &str) -> Credentials {
     Credentials::Plain {
         user: "tollgate".into(),
-        password: password.into(),
+        password: password.to_owned().into(),
     }
 }
 
@@ -47,12 +58,12 @@ fn plain(password: &str) -> Credentials {
 async fn a_login_is_taken_or_refused_with_one_sentence() {
     let port = broker::start(None).await;
     let bearer = |token: &str| Credentials::OauthBearer {
-        token: token.into(),
+        token: token.to_owned().into(),
     };
     let scram = Credentials::Scram {
         hash: Hash::Sha512,
         user: "tollgate".into(),
-        password: "right".into(),
+        password: "right".to_owned().into(),
     };
     let here = format!("broker localhost:{port}");
     for (credentials, says) in [
@@ -64,7 +75,7 @@ async fn a_login_is_taken_or_refused_with_one_sentence() {
         ),
         (
             bearer("wrong"),
-            format!("{here} refused the login: Authentication failed; check sasl"),
+            format!(r#"{here} refused the login: {{"status":"invalid_token"}}; check sasl"#),
         ),
         (
             scram,
@@ -73,6 +84,25 @@ async fn a_login_is_taken_or_refused_with_one_sentence() {
     ] {
         assert_eq!(asked(at(port, Some(credentials)), "topic").await, says);
     }
+}
+
+#[tokio::test]
+async fn a_token_is_read_again_for_each_login() {
+    let port = broker::start(None).await;
+    let token = Arc::new(Mutex::new(Ok("ended".to_owned())));
+    let read = Arc::clone(&token);
+    let credentials = Credentials::OauthBearer {
+        token: SecretSource::new(move || read.lock().unwrap().clone()),
+    };
+    let access = at(port, Some(credentials));
+    let feed = KafkaFeed::new(access, topics("topic"));
+    let refused = feed.topic().await.unwrap_err().to_string();
+    assert!(refused.contains("invalid_token"), "{refused}");
+    *token.lock().unwrap() = Err("sasl.token: it is away".to_owned());
+    let away = feed.topic().await.unwrap_err().to_string();
+    assert_eq!(away, "sasl.token: it is away");
+    *token.lock().unwrap() = Ok("right".to_owned());
+    feed.topic().await.unwrap();
 }
 
 #[tokio::test]
@@ -97,6 +127,24 @@ async fn a_topic_that_is_missing_or_denied_is_one_sentence() {
         away.contains("cannot be reached: Connection refused"),
         "{away}"
     );
+}
+
+#[tokio::test]
+async fn a_port_that_speaks_http_is_one_sentence() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serving = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 1024]).await.unwrap();
+        let said = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        said.unwrap();
+    });
+    let mut access = at(port, None);
+    access.brokers = vec![format!("127.0.0.1:{port}")];
+    let said = asked(access, "topic").await;
+    let here = format!("broker 127.0.0.1:{port}");
+    assert_eq!(said, format!("{here} does not speak Kafka; check its port"));
+    serving.await.unwrap();
 }
 
 /// What cannot be put aside is not passed: the caller gets the sentence and tries again.
@@ -126,6 +174,52 @@ async fn a_topic_that_may_not_be_written_is_one_sentence() {
     let published = events.publish(&[event], Timestamp::UNIX_EPOCH).await;
     assert_eq!(published.acknowledged, [0_usize; 0]);
     assert_eq!(published.trouble.unwrap().to_string(), DENIED);
+}
+
+#[tokio::test]
+async fn a_silent_broker_holds_up_the_events_of_its_own_partitions_only() {
+    let written = broker::Written::default();
+    let port = broker::start_noting(None, Arc::clone(&written)).await;
+    let event = |number: u32| EventRecord {
+        key: format!("p{number}"),
+        body_json: "{}".into(),
+    };
+    let events: Vec<_> = (0..8).map(event).collect();
+    let sink = KafkaEvents::new(at(port, None), "half".into()).within(Duration::from_secs(1));
+    let published = sink.publish(&events, Timestamp::UNIX_EPOCH).await;
+    let count = published.acknowledged.len();
+    assert!(0 < count && count < events.len(), "{published:?}");
+    assert_eq!(
+        published.trouble.unwrap().to_string(),
+        "partition 1 of topic half: its broker did not answer within 1 s"
+    );
+    // It is left alone for a while: the others do not wait for it each time.
+    assert_eq!(written.lock().unwrap().len(), events.len());
+    let again = sink.publish(&events, Timestamp::UNIX_EPOCH).await;
+    assert_eq!(again.acknowledged.len(), count);
+    assert!(again.trouble.is_some());
+    assert_eq!(written.lock().unwrap().len(), events.len() + count);
+}
+
+#[tokio::test]
+async fn a_silent_broker_holds_up_the_answers_of_its_own_partitions_only() {
+    let port = broker::start(None).await;
+    let topics = KafkaTopics {
+        answers: Some("half".into()),
+        ..topics("topic")
+    };
+    let feed = KafkaFeed::new(at(port, None), topics);
+    let answers = [RecordAnswer {
+        key: Some("p1".into()),
+        body_json: "{}".into(),
+        short_json: "{}".into(),
+    }];
+    let answer = |partition| feed.answer(partition, &answers, Timestamp::UNIX_EPOCH);
+    tokio::select! {
+        biased;
+        said = answer(1) => panic!("its broker is silent: {said:?}"),
+        said = answer(2) => said.unwrap(),
+    }
 }
 
 /// Twice: the broker has closed the connection in between.

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use tollgate_contract as contract;
-use tollgate_core::archive::{ArchiveDay, DayStep, DaySum, DayTrouble, DayView};
+use tollgate_core::archive::{ArchiveDay, DayState, DayStep, DaySum, DayTrouble, DayView};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::Author;
 use utoipa::IntoParams;
@@ -26,7 +26,7 @@ use super::contract::refusals::{Changes, Finds, Reads};
 use super::payments::changes::Because;
 use super::request::body::{Body, author, parse, wrong};
 use super::request::extract::{Path, Query};
-use crate::archive::{ArchiveError, TypeDay};
+use crate::archive::{ArchiveError, Restored, TypeDay};
 use crate::assemble::item_types;
 use crate::door::auth::Caller;
 
@@ -151,7 +151,7 @@ async fn list(
     }))
 }
 
-/// Shows one day of the archive, every item type of it.
+/// Shows one day of the archive, for every item type.
 #[utoipa::path(
     get, path = "/admin/archive/{day}", operation_id = "getArchivedDay", tag = "archive",
     params(("day" = String, Path, description = "UTC day.", example = "2026-10-16"), TypeQuery),
@@ -165,13 +165,13 @@ async fn show(
     app.day_shown(&type_days(&of, query)?).await
 }
 
-/// Reads the exported files of a day whole and compares them with their manifests and with the database.
+/// Reads the complete exported files of a day and compares them with their manifests and with the database.
 ///
 /// 409 (`archive_mismatch`) names the first difference. Changes nothing.
 #[utoipa::path(
     post, path = "/admin/archive/{day}/verify", operation_id = "verifyArchivedDay", tag = "archive",
     params(("day" = String, Path, description = "UTC day.", example = "2026-10-16"), TypeQuery),
-    responses((status = 200, description = "The files are what they should be.", body = contract::VerifiedDay), Changes),
+    responses((status = 200, description = "The files are intact.", body = contract::VerifiedDay), Changes),
 )]
 async fn verify(
     State(app): State<App>,
@@ -198,7 +198,9 @@ async fn verify(
 
 /// Exports a day to the folder `retention.export_dir`: one compressed file and one manifest per item type.
 ///
-/// The day must be closed. Each file is read back and compared with the database. Repeating it changes nothing.
+/// The day must be closed. Each file is read back and compared with the database. Repeating the request changes nothing.
+/// Without `itemType`, types whose day is in files only are skipped, and all other types are exported even if one of them fails;
+/// the error then names the first failure.
 #[utoipa::path(
     post, path = "/admin/archive/{day}/export", operation_id = "exportArchivedDay", tag = "archive",
     params(("day" = String, Path, description = "UTC day.", example = "2026-10-16"), TypeQuery),
@@ -215,20 +217,26 @@ async fn export(
 ) -> Result<Json<contract::ArchivedDayList>, ApiError> {
     let by = because(&caller, &headers, body)?;
     let all = app.present(type_days(&of, query)?).await?;
-    for of in &all {
+    let mut refused = None;
+    for of in &app.in_database(&all).await? {
         let exported = app.exports.export(of, &by).await;
         let exported = app.exports.noted(of, DayStep::Export, exported).await;
         app.needs_you.forget();
-        exported?;
+        refused = refused.or(exported.err());
+    }
+    if let Some(refused) = refused {
+        return Err(refused.into());
     }
     app.acted(caller.name(), "archive exported", &of);
     app.day_shown(&all).await
 }
 
-/// Restores a day that is in files only into the archive of the database, where all queries answer again.
+/// Restores a day from its files into the archive of the database, where all queries find it again.
 ///
-/// All of a file is checked before its first line is written. 409 if the database has one of the ids with other
-/// content. The day stays for at least `retention.restored_days` days. Repeating it changes nothing.
+/// The day is in files only, or it is exported and the database has lost some of its items: the remaining items stay.
+/// A file is checked completely before its first line is written. 409 if the database has one of the ids with different
+/// content, or if it has the whole day already. The day stays for at least `retention.restored_days` days. A repeated
+/// request gets 409 and changes nothing.
 #[utoipa::path(
     post, path = "/admin/archive/{day}/restore", operation_id = "restoreArchivedDay", tag = "archive",
     params(("day" = String, Path, description = "UTC day.", example = "2026-10-16"), TypeQuery),
@@ -245,25 +253,36 @@ async fn restore(
 ) -> Result<Json<contract::ArchivedDayList>, ApiError> {
     let by = because(&caller, &headers, body)?;
     let all = app.present(type_days(&of, query)?).await?;
+    let mut there = vec![];
     for of in &all {
         // It reads the file whole before it writes the first line.
-        let restored = app.exports.restore(of, &by).await;
-        let restored = app.exports.noted(of, DayStep::Verify, restored).await;
-        app.needs_you.forget();
-        restored?;
+        let restored = match app.exports.restore(of, &by).await {
+            // No file was looked at.
+            Ok(Restored::NeverGone) => Restored::NeverGone,
+            restored => {
+                let restored = app.exports.noted(of, DayStep::Verify, restored).await;
+                app.needs_you.forget();
+                restored?
+            }
+        };
+        there.extend(restored.why_not(of));
+    }
+    if there.len() == all.len() {
+        let there = there.join(", ");
+        return Err(ApiError::conflict(format!("{there}; nothing was restored")));
     }
     app.acted(caller.name(), "archive restored", &of);
     app.day_shown(&all).await
 }
 
-/// Does now what the service does every ten minutes: moves ended items to the archive, exports closed days, and drops from the database days that are
+/// Runs an archive round now: moves ended items to the archive, exports closed days, and drops from the database days that are
 /// older than `archive_days`.
 ///
-/// A day is dropped only after its file was read back and every line was equal to the database.
+/// A day is dropped only after its file has been read back and every line matches the database.
 #[utoipa::path(
     post, path = "/admin/archive/run", operation_id = "runArchive", tag = "archive",
     request_body = Because,
-    responses((status = 200, description = "What was done.", body = contract::ArchiveRound), Changes),
+    responses((status = 200, description = "Result of the round.", body = contract::ArchiveRound), Changes),
 )]
 async fn run(
     State(app): State<App>,
@@ -280,6 +299,7 @@ async fn run(
         exported: round.exported,
         dropped: round.dropped,
         troubles: round.troubles,
+        skipped: round.skipped,
     }))
 }
 
@@ -298,6 +318,21 @@ impl App {
             return Err(nothing_on(&day));
         }
         Ok(present)
+    }
+
+    /// Those that can be exported. All of them if none can, so that the answer says why.
+    async fn in_database(&self, all: &[TypeDay]) -> Result<Vec<TypeDay>, ApiError> {
+        let mut found = vec![];
+        for of in all {
+            let day = self.store.archived_day(&of.item_type, of.day).await?;
+            if day.is_some_and(|day| day.state != DayState::Dropped) {
+                found.push(of.clone());
+            }
+        }
+        if found.is_empty() {
+            return Ok(all.to_vec());
+        }
+        Ok(found)
     }
 
     async fn day_shown(

@@ -101,8 +101,8 @@ const AUDIT: List = List {
 
 /// The audit log, newest first. Or all entries as a file.
 ///
-/// Item, action, actor, people and times are found by an index. Several of them together narrow the search, which
-/// stops after 20,000 entries: then `complete` is false and `next` continues it.
+/// The filters item, action, actor, people and time use an index. If several of them are combined, the search stops
+/// after 20,000 entries: then `complete` is false and `next` continues it.
 #[utoipa::path(
     get, path = "/admin/audit", operation_id = "listAudit", tag = "accounts",
     params(AuditQuery),

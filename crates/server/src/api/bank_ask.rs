@@ -20,15 +20,15 @@ use crate::downstreams::asking::only_the_id;
 
 /// Asks a bank whether it knows a payment.
 ///
-/// The question takes a turn in the bank's lane. The answer changes nothing: a payment in doubt is asked about by its own
-/// flow.
+/// The query takes a turn in the bank's lane. The answer changes nothing: the flow of a payment in doubt asks the bank
+/// itself.
 #[utoipa::path(
     post, path = "/admin/banks/{bank}/ask", operation_id = "askBank", tag = "lanes",
     params(("bank" = String, Path, description = "Name of a gateway, or `default`.", example = "default")),
     request_body = BankQuestion,
     responses(
         (status = 200, description = "The answer, and its meaning.", body = BankAnswer),
-        (status = 502, description = "Nothing was asked; the error says why.", body = tollgate_contract::Error),
+        (status = 502, description = "No bank was asked; the error says why.", body = tollgate_contract::Error),
         Changes,
     ),
 )]

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use tollgate_contract as contract;
 use tollgate_core::id::{Item, ItemType};
 use tollgate_core::ports::{ActionResult, Counted, DeadLetter, Page, PageToken};
+use tollgate_domains::archived::{archived, cannot_act};
 use tollgate_domains::payments;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -15,6 +16,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::payments::payment_id;
+use crate::api::answer::codes::Code;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{List, rows};
 use crate::api::answer::of::Of;
@@ -187,7 +189,15 @@ async fn replay(
                 run: view.run,
             }))
         }
-        ActionResult::NoSuchItem => Err(missing()),
+        ActionResult::NoSuchItem => {
+            let known = archived(&*app.store, &item, "").await?;
+            let refused = known.map(|known| {
+                let why = cannot_act(&known);
+                let error = format!("{item} cannot be replayed: {why}");
+                ApiError::conflict(error).coded(Code::Archived)
+            });
+            Err(refused.unwrap_or_else(missing))
+        }
         ActionResult::Refused(why) => Err(ApiError::conflict(format!(
             "{item} cannot be replayed: {why}"
         ))),

@@ -42,7 +42,7 @@ fn wish(request: &contract::ErasureRequest) -> Result<ErasureWish, ApiError> {
             Ok(ErasureWish::Item(Item::new(&kind, &ItemId::new(&item.id))))
         }
         (Some(_), Some(_)) => Err(wrong("item", "is not allowed together with account")),
-        (None, None) => Err(wrong("account", "is required, or item")),
+        (None, None) => Err(wrong("account", "is required unless item is given")),
     }
 }
 
@@ -108,6 +108,8 @@ impl Of<(ErasureView, &[Outside])> for contract::Erasure {
             files: view.files,
             left_out: view.left_out,
             first_left_out: told(&view.first_left_out),
+            troubled_since: view.trouble.as_ref().map(|trouble| trouble.since),
+            trouble: view.trouble.map(|trouble| trouble.why),
             started_at: view.started_at,
             ended_at: view.ended_at,
             outside: left.map(contract::ErasureOutside::of).collect(),
@@ -120,10 +122,10 @@ impl Of<(ErasureView, &[Outside])> for contract::Erasure {
 
 /// Previews an erasure of personal data, or starts the one that was previewed.
 ///
-/// Names, accounts, references, metadata, free texts and content hashes go; ids, amounts, statuses and times stay. Only
-/// items that have ended are erased; the others are listed as left out. It cannot be undone, and an erased id cannot be
-/// used again (409 `erased`). With `dryRun: true`: returns a preview. With the preview's `digest` instead: starts it.
-/// 409 (`preview_stale`) if other items are found now.
+/// Erases names, accounts, references, metadata, free texts and content hashes. Keeps ids, amounts, statuses and times. Only
+/// items that have ended are erased; the others are listed as left out. An erasure cannot be undone, and an erased id cannot
+/// be used again (409 `erased`). With `dryRun: true`: returns a preview. With the preview's `digest` instead: starts the
+/// erasure. 409 (`preview_stale`) if the request no longer finds the items of the preview.
 #[utoipa::path(
     post, path = "/admin/erasures", operation_id = "startErasure", tag = "erasures",
     request_body = contract::ErasureRequest,
@@ -147,7 +149,7 @@ async fn start(
         .as_ref()
         .is_some_and(|it| wish.is_named_in(&it.reason))
     {
-        let what = "must not contain the account: reasons are kept";
+        let what = "must not contain the account, because reasons are kept";
         return Err(wrong("reason", what));
     }
     let digest = match (request.dry_run, request.digest) {
@@ -171,7 +173,7 @@ async fn start(
             Ok((StatusCode::ACCEPTED, Json(told)).into_response())
         }
         None => {
-            let why = "other items are found now; nothing was done, preview it again";
+            let why = "the request now finds other items than the preview; nothing was erased, preview it again";
             Err(ApiError::conflict(why).coded(Code::PreviewStale))
         }
     }

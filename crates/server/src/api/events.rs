@@ -33,16 +33,16 @@ impl Of<OutboxView> for contract::Events {
     }
 }
 
-/// State of the events.
+/// State of event publishing.
 #[utoipa::path(
     get, path = "/admin/events", operation_id = "getEvents", tag = "feeds",
-    responses((status = 200, description = "State of the events.", body = contract::Events), Reads),
+    responses((status = 200, description = "State of event publishing.", body = contract::Events), Reads),
 )]
 async fn show(State(app): State<App>) -> Result<Json<contract::Events>, ApiError> {
     Ok(Json(contract::Events::of(app.store.outbox().await?)))
 }
 
-/// Turns events off: from now on moves write no events, and events that are not published are dropped.
+/// Turns events off: moves no longer write events, and unpublished events are dropped.
 ///
 /// Refused while a process publishes events: remove `[events]` from the configuration of every process first.
 #[utoipa::path(

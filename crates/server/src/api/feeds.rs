@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use tollgate_contract as contract;
-use tollgate_core::ports::{FeedView, PartitionId, PartitionView, Sought};
+use tollgate_core::ports::{FeedView, Forgotten, PartitionId, PartitionView, Sought};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -30,12 +30,14 @@ impl Of<FeedView> for contract::Feed {
             paused_why: paused.map(|pause| pause.why),
             trouble_at: trouble.as_ref().map(|trouble| trouble.at),
             trouble: trouble.map(|trouble| trouble.what),
+            unread_since: view.unread_since,
             lag: partitions.iter().filter_map(PartitionView::lag).sum(),
             records: partitions.iter().map(|one| one.records).sum(),
             dead_letters: partitions.iter().map(|one| one.dead_letters).sum(),
             last_record_at: partitions.iter().filter_map(|one| one.last_record_at).max(),
             partitions: partitions
                 .iter()
+                .filter(|one| !one.is_gone)
                 .map(|one| contract::FeedPartition {
                     partition: one.number,
                     position: one.position,
@@ -64,7 +66,11 @@ fn partition(feed: &str, topic: &str, number: u32) -> PartitionId {
 async fn found(app: &App, name: &str) -> Result<FeedView, ApiError> {
     let feeds = app.store.feeds().await?;
     let found = feeds.into_iter().find(|feed| feed.feed == name);
-    found.ok_or_else(|| ApiError::not_found(format!("there is no feed \"{name}\"")))
+    found.ok_or_else(|| no_feed(name))
+}
+
+fn no_feed(name: &str) -> ApiError {
+    ApiError::not_found(format!("there is no feed \"{name}\""))
 }
 
 /// All feeds, with their positions. A feed is listed once a process has read it.
@@ -78,7 +84,7 @@ async fn list(State(app): State<App>) -> Result<Json<contract::FeedList>, ApiErr
     Ok(Json(contract::FeedList { feeds }))
 }
 
-/// Pauses a feed: no process reads it until it is resumed. What was imported goes on.
+/// Pauses a feed: no process reads it until it is resumed. Records that were already imported are not affected.
 #[utoipa::path(
     post, path = "/admin/feeds/{feed}/pause", operation_id = "pauseFeed", tag = "feeds",
     params(("feed" = String, Path, description = "Name of the feed.", example = "payments")),
@@ -108,7 +114,7 @@ async fn pause(
     post, path = "/admin/feeds/{feed}/resume", operation_id = "resumeFeed", tag = "feeds",
     params(("feed" = String, Path, description = "Name of the feed.", example = "payments")),
     request_body = Because,
-    responses((status = 200, description = "The feed is read again.", body = contract::Feed), Changes),
+    responses((status = 200, description = "The feed is resumed.", body = contract::Feed), Changes),
 )]
 async fn resume(
     State(app): State<App>,
@@ -130,8 +136,8 @@ async fn resume(
 
 /// Moves one partition of a paused feed to another offset.
 ///
-/// Back: records are read again, and those with a known id are duplicates. Forward: the records in between are
-/// never read.
+/// Moving back reads records again; those with a known id count as duplicates. Moving forward skips the records in
+/// between: they are never read.
 #[utoipa::path(
     post, path = "/admin/feeds/{feed}/seek", operation_id = "seekFeed", tag = "feeds",
     params(("feed" = String, Path, description = "Name of the feed.", example = "payments")),
@@ -171,6 +177,41 @@ async fn seek(
     }
 }
 
+/// Deletes the positions of a feed that no process configures any more. It is no longer listed.
+///
+/// If the feed is configured again, it starts at its `start` setting. With `earliest`, records are read again; those with a
+/// known id count as duplicates. With `latest`, earlier records are never read.
+#[utoipa::path(
+    post, path = "/admin/feeds/{feed}/forget", operation_id = "forgetFeed", tag = "feeds",
+    params(("feed" = String, Path, description = "Name of the feed.", example = "payments")),
+    request_body = Because,
+    responses((status = 200, description = "The feed is forgotten.", body = contract::FeedForgotten), Changes),
+)]
+async fn forget(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<contract::FeedForgotten>, ApiError> {
+    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
+    match app.store.forget_feed(&name, author).await? {
+        Forgotten::Done => {
+            app.acted(caller.name(), "feed forgotten", &name);
+            let effect = format!(
+                "The positions of feed \"{name}\" are deleted; if it is configured again, it starts at its `start` setting: \
+                 with \"earliest\", known records count as duplicates, with \"latest\", earlier records are never read."
+            );
+            Ok(Json(contract::FeedForgotten { name, effect }))
+        }
+        Forgotten::Unknown => Err(no_feed(&name)),
+        Forgotten::Configured => Err(ApiError::conflict(format!(
+            "a process that configures feed \"{name}\" ran less than a minute ago; remove the feed from the configuration \
+             of all processes, restart them, and try again after a minute"
+        ))),
+    }
+}
+
 /// Repeats are harmless, gaps are not. The end is the one that was last seen.
 fn effect(from: Option<i64>, to: i64, end: Option<i64>) -> String {
     let moved = moved(from, to);
@@ -189,10 +230,9 @@ fn moved(from: Option<i64>, to: i64) -> String {
             "Records {to} to {} are read again; those with a known id count as duplicates.",
             from - 1
         ),
-        Some(from) if to > from => format!(
-            "Records {from} to {} are never read: what they hold is not imported.",
-            to - 1
-        ),
+        Some(from) if to > from => {
+            format!("Records {from} to {} are never read or imported.", to - 1)
+        }
         Some(_) => "The position does not change.".to_owned(),
     }
 }
@@ -203,6 +243,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(pause))
         .routes(routes!(resume))
         .routes(routes!(seek))
+        .routes(routes!(forget))
 }
 
 #[cfg(test)]
@@ -220,7 +261,7 @@ mod tests {
             assert!(effect(from, to, Some(10)).contains(says), "{from:?} {to}");
         }
         let beyond = effect(Some(3), 11, Some(10));
-        let says = "Records 3 to 10 are never read: what they hold is not imported. The partition ended at 10 ";
+        let says = "Records 3 to 10 are never read or imported. The partition ended at 10 ";
         assert!(beyond.starts_with(says), "{beyond}");
     }
 }

@@ -35,7 +35,7 @@ struct Ready {
     role: Option<&'static str>,
     /// Why this standby cannot take over. Missing if it can.
     #[serde(rename = "cannotLead", skip_serializing_if = "Option::is_none")]
-    #[schema(example = "gate.margin is 0.02 there and 0.1 here")]
+    #[schema(example = "gate.margin is 0.02 for the leader and 0.1 here")]
     cannot_lead: Option<String>,
 }
 

@@ -83,8 +83,7 @@ struct HeldPage {
 /// Held items: not sent, because they missed their deadline or a rule holds them. Newest due time first. Or exports the
 /// whole list as a file.
 ///
-/// A gateway narrows the list, and the search stops after 20,000 held items: then `complete` is false and `next`
-/// continues it.
+/// With a gateway, the search stops after 20,000 held items: then `complete` is false and `next` continues it.
 #[utoipa::path(
     get, path = "/admin/held", operation_id = "listHeld", tag = "worklists",
     params(HeldQuery),

@@ -118,8 +118,12 @@ impl App {
     async fn lane_named(&self, name: Option<String>) -> Result<LaneInForce, ApiError> {
         let name = name.map_or_else(|| self.lane.clone(), LaneName::new);
         let lane = self.store.lane(&name).await?;
-        lane.ok_or_else(|| ApiError::not_found(format!("there is no lane \"{name}\"")))
+        lane.ok_or_else(|| no_lane(&name))
     }
+}
+
+fn no_lane(name: &LaneName) -> ApiError {
+    ApiError::not_found(format!("there is no lane \"{name}\""))
 }
 
 impl App {

@@ -97,10 +97,10 @@ impl Of<&Needs> for contract::NeedsYou {
     }
 }
 
-/// Lists everything that needs a person: what, how many, how much money, since when, and what to do.
+/// Lists everything that needs attention, with the count, the amounts, the oldest entry and what to do.
 #[utoipa::path(
     get, path = "/admin/needs-you", operation_id = "needsYou", tag = "worklists",
-    responses((status = 200, description = "All kinds that need a person now.", body = contract::NeedsYou), Reads),
+    responses((status = 200, description = "All kinds that need attention now.", body = contract::NeedsYou), Reads),
 )]
 async fn list(State(app): State<App>) -> Result<Json<contract::NeedsYou>, ApiError> {
     let needs = app.needs_you.now().await?;
@@ -112,7 +112,7 @@ async fn list(State(app): State<App>) -> Result<Json<contract::NeedsYou>, ApiErr
     post, path = "/admin/needs-you/{kind}/seen", operation_id = "markSeen", tag = "worklists",
     params(("kind" = String, Path, description = "One of the kinds of `GET /admin/needs-you`.", example = "held")),
     request_body = contract::NeedSeenRequest,
-    responses((status = 200, description = "What needs a person now.", body = contract::NeedsYou), Changes),
+    responses((status = 200, description = "What needs attention now.", body = contract::NeedsYou), Changes),
 )]
 async fn mark_seen(
     State(app): State<App>,
@@ -131,7 +131,7 @@ async fn mark_seen(
     let needs = app.needs_you.now().await?;
     let needed = needs.of(kind).ok_or_else(|| {
         ApiError::conflict(format!(
-            "nothing of the kind \"{}\" needs a person",
+            "nothing of the kind \"{}\" needs attention",
             kind.as_str()
         ))
     })?;
@@ -139,11 +139,12 @@ async fn mark_seen(
     if request.count.is_some_and(|seen| count > seen) {
         let (now, seen) = (grouped(count), grouped(request.count.unwrap_or_default()));
         return Err(ApiError::conflict(format!(
-            "there are {now} now, and you saw {seen}; look again"
+            "there are {now} now, but you saw {seen}; look again"
         )));
     }
     if needed.pile.is_capped && !kind.is_past() {
-        let error = "there are too many to be counted, so growth would not be noticed; it cannot be marked as seen";
+        let error =
+            "cannot be marked as seen: there are too many to count, so growth would go unnoticed";
         return Err(ApiError::conflict(error));
     }
     let mark = needed.pile.last;

@@ -22,20 +22,20 @@ use crate::ages;
 use crate::config::TypeRetention;
 use crate::door::auth::Caller;
 
-/// How long ended items of a type stay where.
+/// Retention of ended items of a type.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Retention)]
 struct RetentionResponse {
     #[schema(example = "PAYMENT")]
     item_type: String,
-    /// Whole days (UTC) after its end for which an item stays in the hot tables.
+    /// Whole days (UTC) that an item stays in the hot tables after its end.
     #[schema(example = 30)]
     hot_days: u32,
-    /// Days after its end for which it stays in the database.
+    /// Days that an item stays in the database after its end.
     #[schema(example = 400)]
     archive_days: u32,
-    /// Years for which its id is known, so that it is never paid again.
+    /// Years for which an id is remembered. A remembered id is never paid again.
     #[schema(example = 10)]
     known_years: u32,
     /// 0 while the values are those of the configuration.
@@ -99,7 +99,7 @@ impl App {
     }
 }
 
-/// How long ended items of a type stay in the hot tables, in the database, and known.
+/// How long ended items of a type stay in the hot tables and in the database, and how long their ids are remembered.
 #[utoipa::path(
     get, path = "/admin/item-types/{item_type}/retention", operation_id = "getRetention", tag = "item types",
     params(("item_type" = String, Path, description = "Name of the item type.", example = "PAYMENT")),
@@ -115,10 +115,10 @@ async fn show(
     Ok(Json(RetentionResponse::new(&name, &found)))
 }
 
-/// Changes how long ended items of a type stay where. Takes effect within ten minutes.
+/// Changes the retention of ended items of a type. Takes effect within ten minutes.
 ///
-/// 400 with the lowest possible value if something still looks at items that old: the keys of a bank, a rule about
-/// duplicates, notifications, the retry schedule of invoices.
+/// 400 with the lowest possible value if something still needs items of that age: a bank's idempotency keys, a rule about
+/// duplicates, notifications, or the retry schedule of invoices.
 #[utoipa::path(
     put, path = "/admin/item-types/{item_type}/retention", operation_id = "changeRetention", tag = "item types",
     params(("item_type" = String, Path, description = "Name of the item type.", example = "PAYMENT")),

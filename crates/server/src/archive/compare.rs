@@ -9,6 +9,9 @@ use super::reading::Reading;
 use super::trouble::{ArchiveError, ArchiveResult};
 use super::{Exports, LINES_AT_ONCE, blocking};
 
+/// Behind the name of a file.
+pub(super) const DIFFERS: &str = "differs from the database";
+
 impl Exports {
     /// The file is what its manifest says, and has the lines that the database has, no more and no less.
     pub(super) async fn compare(
@@ -17,7 +20,7 @@ impl Exports {
         of: &TypeDay,
         manifest: &Manifest,
     ) -> ArchiveResult<()> {
-        let mut reading = open(folder, manifest).await?;
+        let mut reading = open(folder, &manifest.file).await?;
         let mut after: Option<ItemId> = None;
         loop {
             let page = self
@@ -44,7 +47,7 @@ impl Exports {
         manifest: &Manifest,
         mut look: impl FnMut(Vec<String>) -> Result<(), String>,
     ) -> ArchiveResult<()> {
-        let mut reading = open(folder, manifest).await?;
+        let mut reading = open(folder, &manifest.file).await?;
         loop {
             let (lines, rest) = next(reading, LINES_AT_ONCE as usize).await?;
             if lines.is_empty() {
@@ -57,8 +60,8 @@ impl Exports {
     }
 }
 
-pub(super) async fn open(folder: &Folder, manifest: &Manifest) -> ArchiveResult<Reading> {
-    let (folder, file) = (folder.clone(), manifest.file.clone());
+pub(super) async fn open(folder: &Folder, file: &str) -> ArchiveResult<Reading> {
+    let (folder, file) = (folder.clone(), file.to_owned());
     blocking(move || folder.open(&file)).await
 }
 
@@ -84,8 +87,5 @@ fn differs(folder: &Folder, manifest: &Manifest, file: &[String], page: &[String
     });
     let head = first.and_then(|line| super::line::LineHead::read(line).ok());
     let id = head.map_or_else(String::new, |head| format!(" at item {}", head.id));
-    ArchiveError::Mismatch(format!(
-        "{} differs from the database{id}",
-        folder.shown(&manifest.file)
-    ))
+    ArchiveError::Mismatch(format!("{} {DIFFERS}{id}", folder.shown(&manifest.file)))
 }

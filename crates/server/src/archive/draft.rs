@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
+use tollgate_core::archive::DaySum;
 
 use super::digested::Digested;
 use super::edges::edge;
-use super::folder::sync_folder;
+use super::folder::{create, sync_folder};
 use super::line::LineHead;
 use super::manifest::{Contents, Tally, TypeDay};
 use super::trouble::{ArchiveError, ArchiveResult};
@@ -26,7 +27,7 @@ impl Draft {
     /// What a crash has left under this name is overwritten.
     pub(super) fn begin(folder: PathBuf, of: TypeDay) -> ArchiveResult<Self> {
         let part = folder.join(of.part_name("ndjson.gz"));
-        let file = File::create(&part).map_err(|error| ArchiveError::writing(&part, &error))?;
+        let file = create(&part).map_err(|error| ArchiveError::writing(&part, &error))?;
         // Without a name and a time in its head, equal lines make equal bytes.
         let out =
             GzBuilder::new().write(Digested::new(BufWriter::new(file)), Compression::default());
@@ -53,6 +54,17 @@ impl Draft {
         }
         edge("export-page");
         Ok(())
+    }
+
+    /// What the lines so far add up to.
+    pub(super) fn totals(&self) -> Vec<DaySum> {
+        self.tally.totals()
+    }
+
+    /// It has no name yet, so no process has read it.
+    pub(super) fn discard(self) -> ArchiveResult<()> {
+        let removed = std::fs::remove_file(&self.part);
+        removed.map_err(|error| ArchiveError::writing(&self.part, &error))
     }
 
     /// When this returns, the file is on the disk under its own name. No manifest names it yet.

@@ -37,7 +37,7 @@ impl ExportedFiles for Exports {
         let of = of(item_type, day);
         let mut tries = Tries::default();
         loop {
-            match self.restore(&of, &by()).await {
+            match self.restore(&of, &by()).await.map(drop) {
                 Ok(()) => return Ok(()),
                 Err(error) => tries.another_after(error).await?,
             }

@@ -14,7 +14,7 @@ use super::{Exports, LINES_AT_ONCE, blocking, changed};
 
 impl Exports {
     /// Every line of the day is in the file when this returns. Repeating it reads the file and changes nothing; a file
-    /// that is damaged or not up to date is written again, as long as the database has the day.
+    /// that is damaged or not up to date is written again, as long as the database has all of the day.
     pub(crate) async fn export(&self, of: &TypeDay, by: &Author) -> ArchiveResult<Manifest> {
         let (folder, _held) = self.hold().await?;
         let day = self.day(of).await?.ok_or_else(|| unknown(of))?;
@@ -24,8 +24,15 @@ impl Exports {
             (DayState::Dropped, export) => return Err(in_files_only(of, export.as_ref())),
         }
         let manifest = match self.already_there(&folder, of).await? {
-            Some(manifest) => manifest,
-            None => self.write(&folder, of).await?,
+            Some(manifest) => {
+                self.has_all(of, &manifest.totals).await?;
+                manifest
+            }
+            None => {
+                let recorded = day.export.as_ref();
+                self.refuse_stranger(&folder, of, recorded).await?;
+                self.write(&folder, of).await?
+            }
         };
         let export = DayExport {
             file: manifest.file.clone(),
@@ -44,8 +51,9 @@ impl Exports {
             }
         }
         edge("export-marked");
-        let (of, kept) = (of.clone(), manifest.file.clone());
-        blocking(move || folder.remove_others(&of, &kept)).await?;
+        let before = day.export.as_ref();
+        self.remove_ours(&folder, of, before, &manifest.file)
+            .await?;
         Ok(manifest)
     }
 
@@ -94,12 +102,16 @@ impl Exports {
                 .store
                 .archived_lines(item_type, day, after.as_ref(), LINES_AT_ONCE)
                 .await?;
-            let Some(last) = lines.last() else {
-                return blocking(move || draft.finish()).await;
-            };
+            let Some(last) = lines.last() else { break };
             after = Some(id_of(of, last)?);
             draft = blocking(move || draft.push(&lines).map(|()| draft)).await?;
         }
+        // Before it has its name, which could be that of a file that counts.
+        if let Err(why) = self.has_all(of, &draft.totals()).await {
+            blocking(move || draft.discard()).await?;
+            return Err(why);
+        }
+        blocking(move || draft.finish()).await
     }
 
     pub(super) async fn manifest(
@@ -131,9 +143,9 @@ pub(super) fn unknown(of: &TypeDay) -> ArchiveError {
     ))
 }
 
-fn still_open(of: &TypeDay) -> ArchiveError {
+pub(super) fn still_open(of: &TypeDay) -> ArchiveError {
     ArchiveError::Busy(format!(
-        "{of}: items are still moved into this day; export it when it is closed"
+        "{of}: items still move into this day; export it when it is closed"
     ))
 }
 

@@ -121,13 +121,13 @@ impl Manifest {
         let manifest: Self = serde_json::from_str(text).map_err(not_one)?;
         if (&manifest.item_type, manifest.day) != (&of.item_type, of.day) {
             return Err(format!(
-                "is of {} of {}, not of {} of {}; it was renamed or edited",
+                "describes {} of {}, not {} of {}; it was renamed or edited",
                 manifest.item_type, manifest.day, of.item_type, of.day
             ));
         }
         // Also keeps a manifest from naming a file outside the folder.
         if manifest.file != of.file_name(&manifest.sha256) {
-            return Err("names a file that does not have its sha256; it was edited".to_owned());
+            return Err("names a file with another sha256; it was edited".to_owned());
         }
         Ok(manifest)
     }
@@ -190,7 +190,7 @@ impl Tally {
         let (id, status) = (&*line.id, &*line.status);
         if self.lines > 0 && id <= self.last_id.as_str() {
             return Err(format!(
-                "has {id:?} behind {:?}: lines must be in the order of ids, each id once",
+                "has {id:?} after {:?}: lines must be sorted by id, each id once",
                 self.last_id
             ));
         }
@@ -207,18 +207,23 @@ impl Tally {
         self.lines
     }
 
+    pub(crate) fn totals(&self) -> Vec<DaySum> {
+        let total =
+            |((status, currency), (count, minor)): (&(String, String), &(u64, i64))| DaySum {
+                status: status.clone(),
+                currency: currency.clone(),
+                count: *count,
+                amount_minor: *minor,
+            };
+        self.sums.iter().map(total).collect()
+    }
+
     pub(crate) fn contents(self, sha256: String, bytes: u64) -> Contents {
-        let total = |((status, currency), (count, amount_minor))| DaySum {
-            status,
-            currency,
-            count,
-            amount_minor,
-        };
         Contents {
             sha256,
             bytes,
             lines: self.lines,
-            totals: self.sums.into_iter().map(total).collect(),
+            totals: self.totals(),
         }
     }
 }

@@ -9,10 +9,13 @@ mod erasing;
 mod export;
 mod folder;
 mod line;
+mod lost;
 mod manifest;
 mod noted;
+mod overdue;
 mod reading;
 mod restore;
+mod stranger;
 mod trouble;
 mod upkeep;
 mod verify;
@@ -28,6 +31,8 @@ use crate::config::Config;
 use edges::edge;
 use folder::{Folder, Held};
 pub(crate) use manifest::TypeDay;
+pub(crate) use overdue::Overdue;
+pub(crate) use restore::Restored;
 pub(crate) use trouble::{ArchiveError, ArchiveResult};
 pub(crate) use upkeep::ExportUpkeep;
 
@@ -146,6 +151,6 @@ async fn blocking<T: Send + 'static>(
 
 fn changed(of: &TypeDay) -> ArchiveError {
     ArchiveError::Busy(format!(
-        "{of}: items were moved into this day meanwhile; run it again, nothing was dropped"
+        "{of}: items were moved into this day in the meantime; nothing was dropped, run it again"
     ))
 }

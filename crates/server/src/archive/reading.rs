@@ -72,7 +72,7 @@ impl Reading {
     fn wrong(&self, why: &str) -> ArchiveError {
         let (path, number) = (self.path.display(), self.tally.lines() + 1);
         ArchiveError::Mismatch(format!(
-            "{path}: line {number} {why}; bring the file back from a copy"
+            "{path}: line {number} {why}; recover the file from a backup"
         ))
     }
 }

@@ -13,7 +13,7 @@ pub(crate) enum ArchiveError {
     Conflict(String),
     /// Not now: somebody else is at work.
     Busy(String),
-    /// A file is not what it should be. Nothing was changed.
+    /// A file, or what the database has of a day, is not what it should be. No file was changed.
     Mismatch(String),
     /// The disk does not take or give something. To be tried again.
     Disk(String),
@@ -48,7 +48,7 @@ impl ArchiveError {
         match error.kind() {
             io::ErrorKind::NotFound => {
                 let path = path.display();
-                Self::Mismatch(format!("{path} is missing; bring it back from a copy"))
+                Self::Mismatch(format!("{path} is missing; recover it from a backup"))
             }
             // What a decoder says of bytes that were cut off or changed.
             io::ErrorKind::UnexpectedEof
@@ -56,7 +56,7 @@ impl ArchiveError {
             | io::ErrorKind::InvalidInput => {
                 let path = path.display();
                 Self::Mismatch(format!(
-                    "{path} is damaged: {error}; bring it back from a copy"
+                    "{path} is damaged: {error}; recover it from a backup"
                 ))
             }
             _ => Self::Disk(format!("{} cannot be read: {error}", path.display())),
@@ -75,7 +75,7 @@ impl ArchiveError {
             _ => "check the disk of retention.export_dir",
         };
         Self::Disk(format!(
-            "{} cannot be written: {error}; {remedy} and run it again, nothing was dropped",
+            "{} cannot be written: {error}; {remedy} and run it again; nothing was dropped",
             path.display()
         ))
     }

@@ -25,6 +25,8 @@ pub(crate) struct Round {
     pub(crate) dropped: u64,
     /// A sentence for each day that could not be exported, verified or dropped.
     pub(crate) troubles: Vec<String>,
+    /// One for each day that has to wait for somebody else at work.
+    pub(crate) skipped: Vec<String>,
 }
 
 #[derive(Clone)]
@@ -61,7 +63,13 @@ impl ExportUpkeep {
         match self.round(&by).await {
             Ok(round) => {
                 for why in round.troubles {
-                    tracing::warn!(why, "a day of the archive is not in order");
+                    tracing::warn!(why, "a day of the archive has a problem");
+                }
+                for why in round.skipped {
+                    tracing::info!(
+                        why,
+                        "a day of the archive was skipped; the next round tries again"
+                    );
                 }
             }
             Err(error) => tracing::warn!(%error, "days of the archive could not be exported"),
@@ -193,6 +201,12 @@ impl ExportUpkeep {
         match self.exports.noted(of, step, done).await {
             Ok(()) => Ok(true),
             Err(ArchiveError::Store(error)) if error.may_pass() => Err(error.into()),
+            Err(ArchiveError::Busy(why)) => {
+                let prefix = format!("{of}: ");
+                let why = why.strip_prefix(&prefix).unwrap_or(&why);
+                round.skipped.push(format!("{of} was skipped: {why}"));
+                Ok(false)
+            }
             Err(error) => {
                 round.troubles.push(error.to_string());
                 Ok(false)
@@ -200,7 +214,7 @@ impl ExportUpkeep {
         }
     }
 
-    /// A file that is not what it should be is written again from the database, which still has the day.
+    /// A file that is not what it should be is written again from the database, if that still has all of the day.
     async fn dropped(&self, of: &TypeDay, by: &Author) -> ArchiveResult<()> {
         match self.exports.drop_day(of, by).await {
             Err(ArchiveError::Mismatch(why)) => {

@@ -4,6 +4,7 @@ use tollgate_core::archive::{DayState, DayView};
 
 use super::export::unknown;
 use super::folder::Folder;
+use super::lost::recorded;
 use super::manifest::{Manifest, TypeDay};
 use super::trouble::{ArchiveError, ArchiveResult};
 use super::{Exports, blocking};
@@ -19,13 +20,18 @@ impl Exports {
     /// Reads all of a day's file. Changes nothing.
     pub(crate) async fn verify(&self, of: &TypeDay) -> ArchiveResult<Verified> {
         let (folder, _held) = self.hold().await?;
-        let manifest = self.exported_manifest(&folder, of).await?;
+        let verified = self.read_whole(&folder, of).await;
+        self.with_remedy(of, verified).await
+    }
+
+    async fn read_whole(&self, folder: &Folder, of: &TypeDay) -> ArchiveResult<Verified> {
+        let manifest = self.exported_manifest(folder, of).await?;
         let day = self.day(of).await?;
         let with_database = day.is_some_and(|day| day.state != DayState::Dropped);
         if with_database {
-            self.compare(&folder, of, &manifest).await?;
+            self.compare(folder, of, &manifest).await?;
         } else {
-            self.read_all(&folder, &manifest, |_| Ok(())).await?;
+            self.read_all(folder, &manifest, |_| Ok(())).await?;
         }
         Ok(Verified {
             manifest,
@@ -91,7 +97,7 @@ fn no_manifest(folder: &Folder, of: &TypeDay, day: &DayView) -> ArchiveError {
         return ArchiveError::Conflict(format!("{of} is not exported yet"));
     }
     let path = folder.shown(&of.manifest_name());
-    ArchiveError::Mismatch(format!("{path} is missing; bring it back from a copy"))
+    ArchiveError::Mismatch(format!("{path} is missing; recover it from a backup"))
 }
 
 /// An edited manifest whose file was edited with it is found here: the store has the digest of the export.
@@ -102,15 +108,13 @@ fn fits(folder: &Folder, of: &TypeDay, manifest: &Manifest, day: &DayView) -> Ar
         && export.digest != manifest.sha256
     {
         return wrong(format!(
-            "has sha256 {}, and the store has recorded {} for this day; bring manifest and file back from a copy",
+            "has sha256 {}, and the store has recorded {} for this day; recover the manifest and the file from a backup",
             manifest.sha256, export.digest
         ));
     }
-    let mut sums = day.sums.clone();
-    sums.sort_by(|one, other| (&one.status, &one.currency).cmp(&(&other.status, &other.currency)));
-    if day.export.is_some() && sums != manifest.totals {
+    if day.export.is_some() && recorded(day) != manifest.totals {
         return wrong(
-            "has other totals than the store has recorded for this day; bring it back from a copy"
+            "has other totals than the store has recorded for this day; recover it from a backup"
                 .to_owned(),
         );
     }

@@ -3,9 +3,26 @@
 use std::path::Path;
 
 use tollgate_core::marker::Marker;
+use tollgate_downstream::SHIPPED;
 
-use super::NamedBank;
 use super::tests::with;
+use super::{DEFAULT, NamedBank};
+
+#[test]
+fn every_shipped_description_is_named_where_people_look_for_one() {
+    let page = include_str!("../../../../docs/connect-a-bank.md");
+    for (name, _) in SHIPPED {
+        let (quoted, code) = (format!("\"{name}\""), format!("`{name}`"));
+        assert!(
+            DEFAULT.contains(&quoted),
+            "default.toml does not name {name}"
+        );
+        assert!(
+            page.contains(&code),
+            "connect-a-bank.md does not name {name}"
+        );
+    }
+}
 
 #[test]
 fn each_contradiction_of_a_bank_names_its_key() {
@@ -20,7 +37,7 @@ fn each_contradiction_of_a_bank_names_its_key() {
         ("timeout_ms = -1", "timeout_ms"),
         ("max_connections = 0", "max_connections"),
         ("canary = 101", "canary must be at most 100"),
-        ("streak = 26", "streak: at most 25"),
+        ("streak = 26", "streak must be at most 25"),
         ("key_retention_secs = 5", "key_retention_secs"),
         ("key_retention_secs = 0", "key_retention_secs"),
         (
@@ -185,7 +202,7 @@ fn a_description_that_cannot_be_used_stops_the_start_with_its_line() {
         (of("stripe", ""), "neither a file that can be read"),
         (
             of(&file, ""),
-            "bank.toml: line 21: send.form.amount: there is no \"amountCents\"",
+            "bank.toml: line 21: send.form.amount: has an unknown name \"amountCents\"",
         ),
         (of("contract-invoices", ""), "is a description for Invoices"),
         (

@@ -304,7 +304,7 @@ impl Bank {
         );
         ensure!(
             self.streak <= RECENT,
-            "{key}.streak: at most {RECENT}: that many answers are counted"
+            "{key}.streak must be at most {RECENT}, the number of answers that are counted"
         );
         // Waiting for a connection, for a turn and for the answer must fit into one step.
         let longest = (self.timeout_ms.saturating_mul(2))

@@ -68,7 +68,7 @@ mod tests {
             (
                 "\"events\"",
                 "\"e v\"",
-                "events.topic: \"e v\" is not a name",
+                "events.topic: \"e v\" is not a topic name",
             ),
             (
                 "\"events\"",

@@ -72,6 +72,7 @@ impl FeedText {
     }
 
     pub(crate) fn validate(&self, name: &str) -> anyhow::Result<()> {
+        ensure!(!name.is_empty(), "feeds: a feed needs a name: [feeds.NAME]");
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         ensure!(
             (1..=MOST_NAME_CHARS).contains(&name.len()) && name.chars().all(is_plain),
@@ -105,10 +106,22 @@ impl FeedText {
             check_topic(&format!("feeds.{name}.{field}"), topic)?;
             ensure!(
                 field == "topic" || field == "group" || *topic != self.topic,
-                "feeds.{name}.{field}: must be another topic than the one that is read"
+                "feeds.{name}.{field}: must not be the topic that is read"
             );
         }
+        ensure!(
+            self.results_topic.as_ref() != Some(&dead_letters),
+            "feeds.{name}.results_topic: must not be feeds.{name}.dead_letter_topic; give answers a topic of their own"
+        );
         Ok(())
+    }
+
+    /// Topics that the feed writes, each with its field.
+    pub(super) fn written(&self, name: &str) -> Vec<(&'static str, String)> {
+        let answers = self.results_topic.clone();
+        let answers = answers.map(|topic| ("results_topic", topic));
+        let dead_letters = ("dead_letter_topic", self.dead_letters(name));
+        answers.into_iter().chain([dead_letters]).collect()
     }
 }
 
@@ -137,22 +150,32 @@ mod tests {
             (
                 "topic = \"in\"",
                 "topic = \"i n\"",
-                "feeds.in.topic: \"i n\" is not a name",
+                "feeds.in.topic: \"i n\" is not a topic name",
             ),
             (
                 "\"dead\"",
                 "\"in\"",
-                "feeds.in.dead_letter_topic: must be another",
+                "feeds.in.dead_letter_topic: must not be the topic",
             ),
             (
                 "\"dead\"",
                 "\"dead\"\nresults_topic = \"in\"",
-                "feeds.in.results_topic: must be",
+                "feeds.in.results_topic: must not be the topic",
             ),
             (
                 "\"dead\"",
                 "\"dead\"\ngroup = \"a b\"",
                 "feeds.in.group: \"a b\"",
+            ),
+            (
+                "\"dead\"",
+                "\"dead\"\nresults_topic = \"dead\"",
+                "feeds.in.results_topic: must not be feeds.in.dead_letter_topic",
+            ),
+            (
+                "[feeds.in]",
+                "[feeds.\"\"]",
+                "feeds: a feed needs a name: [feeds.NAME]",
             ),
             ("\"kafka\"", "\"rabbit\"", "feeds.in.kind"),
             ("[feeds.in]", "[feeds.\"a.b\"]", "feeds.a.b: a feed's name"),

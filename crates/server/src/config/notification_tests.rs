@@ -29,7 +29,7 @@ fn each_mistake_about_receivers_names_its_key_and_shows_no_secret() {
         (secret("\"whsec_MfKQ!\""), "secret: must be base64"),
         (
             secret("\"whsec_MfKQ9r8G\""),
-            "secret: must hold 24 to 64 bytes",
+            "secret: must have 24 to 64 bytes",
         ),
         (secret("5318008"), "secret: must be text"),
         (

@@ -89,6 +89,17 @@ impl Config {
         Ok(types.into_iter().map(one).collect())
     }
 
+    /// The setting of the file behind a field of the ages.
+    pub(crate) fn retention_key(&self, item_type: &ItemType, field: &str) -> String {
+        let (name, _) = self.retention.of(item_type);
+        let key = match field {
+            "hotDays" => "hot_days",
+            "archiveDays" => "archive_days",
+            _ => "known_years",
+        };
+        format!("retention.{key} of {name}")
+    }
+
     /// Where days of the archive are exported to; none if they are not.
     pub(crate) fn export_dir(&self) -> Option<&Path> {
         let path = self.retention.export_dir.as_path();
@@ -110,18 +121,14 @@ impl Config {
 
     pub(super) fn validate_retention(&self) -> anyhow::Result<()> {
         for of in self.retention()? {
-            let (name, ages) = self.retention.of(&of.archived.item_type);
+            let (ages, item_type) = (of.archived.ages, &of.archived.item_type);
             let mut floors = of.floors;
-            if of.archived.item_type == payments::item_type() {
+            if *item_type == payments::item_type() {
                 floors.extend(rule_floors(&self.rules));
             }
             if let Some((field, why)) = ages.problem(&floors) {
-                let key = match field {
-                    "hotDays" => "hot_days",
-                    "archiveDays" => "archive_days",
-                    _ => "known_years",
-                };
-                anyhow::bail!("retention.{key} of {name} {why}");
+                let key = self.retention_key(item_type, field);
+                anyhow::bail!("{key} {why}");
             }
         }
         for (key, days) in [

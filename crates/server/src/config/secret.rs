@@ -19,7 +19,7 @@ impl Secret {
         self.0.trim().is_empty()
     }
 
-    /// Reads the value, now; the start is the one time.
+    /// Reads the value, now.
     pub(crate) fn value(&self) -> Result<String, String> {
         if let Some(name) = self.0.strip_prefix("env:") {
             return std::env::var(name)
@@ -28,7 +28,7 @@ impl Secret {
         if let Some(name) = self.0.strip_prefix("credential:") {
             let folder = std::env::var("CREDENTIALS_DIRECTORY").map_err(|_| {
                 format!(
-                    "credential {name} cannot be read: systemd has given none (LoadCredential=)"
+                    "credential {name} cannot be read: systemd did not provide it (LoadCredential=)"
                 )
             })?;
             return Self(format!("file:{folder}/{name}")).value();

@@ -154,10 +154,10 @@ fn explained(asked: &AskResult, id: &str, settle_secs: u64) -> String {
             format!("the bank has {id}{named}")
         }
         "not known" => format!(
-            "the bank does not know {id}; {settle_secs} seconds after a send that proves that it was not done"
+            "the bank does not know {id}; from {settle_secs} seconds after a send, this proves that it was not executed"
         ),
         "declined" => format!("the bank has declined {id}: {why}"),
-        "stop" => "the bank does not let us in: check login and URL".to_owned(),
+        "stop" => "the bank refuses our credentials: check login and URL".to_owned(),
         _ => format!("this proves nothing about {id}: {why}"),
     }
 }

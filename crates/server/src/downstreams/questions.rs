@@ -139,7 +139,7 @@ impl Questions {
 impl AskBanks for Questions {
     async fn ask(&self, item: &Item) -> StoreResult<Result<BankSaid, String>> {
         let Some(view) = self.store.item(item).await? else {
-            return Ok(Err("it is gone".to_owned()));
+            return Ok(Err("it no longer exists".to_owned()));
         };
         if view.status != IN_DOUBT {
             return Ok(Err(format!("it is {}, not {IN_DOUBT}", view.status)));

@@ -9,7 +9,7 @@ pub(crate) mod on_temporal;
 #[cfg(feature = "temporal")]
 mod replays;
 #[cfg(not(feature = "temporal"))]
-mod without_temporal;
+pub(crate) mod without_temporal;
 #[cfg(not(feature = "temporal"))]
 pub(crate) use without_temporal as on_temporal;
 

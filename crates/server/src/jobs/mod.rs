@@ -89,9 +89,9 @@ pub(crate) async fn preview(
 fn nothing(wish: &Wish, summary: &JobSummary) -> String {
     let (kind, done) = (wish.item_type.as_str(), wish.act.done());
     match summary.excluded.first() {
-        None => format!("finds no item of type {kind}"),
+        None => format!("matches no item of type {kind}; archived items are not searched"),
         Some(excluded) => format!(
-            "finds no item of type {kind} that can be {done}; {}: {}",
+            "matches no item of type {kind} that can be {done}; {}: {}",
             excluded.first[0], excluded.reason
         ),
     }

@@ -295,10 +295,12 @@ impl Process {
         }
         match &other {
             Some(difference) => tracing::error!(
-                "this process cannot take over: its settings are not the leader's: {difference}; put them right and restart it"
+                "this process cannot take over: its settings differ from the leader's: {difference}; correct them and restart it"
             ),
             None => {
-                tracing::info!("the leader's settings are ours again; this process can take over");
+                tracing::info!(
+                    "this process has the same settings as the leader again; it can take over"
+                );
             }
         }
         self.role.send_replace(Role::Standby(other.clone()));
@@ -314,14 +316,14 @@ impl Process {
         match settings::who_has_the_leaders(nodes, this) {
             None => {
                 tracing::warn!(
-                    "no process with the last leader's settings is left; taking over with other ones: {difference}"
+                    "no process with the last leader's settings is left; taking over with different settings: {difference}"
                 );
                 true
             }
             Some(other) => {
                 if !std::mem::replace(&mut self.has_said_why, true) {
                     tracing::error!(
-                        "there is no leader, and this process does not take over: its settings are not the last leader's ({difference}), and {other} has not ended in order; start a process with the leader's settings, or restart this one"
+                        "there is no leader, and this process does not take over: its settings differ from the last leader's ({difference}), and {other} did not shut down cleanly; start a process with the leader's settings, or restart this one"
                     );
                 }
                 false

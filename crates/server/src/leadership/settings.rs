@@ -25,7 +25,7 @@ pub(crate) fn difference(theirs: &str, ours: &str) -> Option<String> {
     let shown = |value: Option<&str>| value.unwrap_or("unknown").to_owned();
     let told = differences(theirs, ours).into_iter().map(|it| {
         let (there, here) = (shown(it.there), shown(it.here));
-        format!("{} is {there} there and {here} here", it.key)
+        format!("{} is {there} for the leader and {here} here", it.key)
     });
     let told: Vec<String> = told.collect();
     (!told.is_empty()).then(|| told.join(", "))
@@ -98,11 +98,14 @@ mod tests {
         let ours = "gate.margin = 0.02\nstore.connections = 16";
         assert_eq!(difference(ours, ours), None);
         let said = difference("gate.margin = 0.1\nstore.connections = 16", ours);
-        assert_eq!(said.unwrap(), "gate.margin is 0.1 there and 0.02 here");
+        assert_eq!(
+            said.unwrap(),
+            "gate.margin is 0.1 for the leader and 0.02 here"
+        );
         let said = difference("gate.margin = 0.02\ngate.new = 1", ours).unwrap();
         assert_eq!(
             said,
-            "store.connections is unknown there and 16 here, gate.new is 1 there and unknown here"
+            "store.connections is unknown for the leader and 16 here, gate.new is 1 for the leader and unknown here"
         );
     }
 }

@@ -6,7 +6,7 @@ pub(crate) struct Advice {
     /// A heading.
     pub(crate) title: &'static str,
     pub(crate) todo: &'static str,
-    /// Page of the console where it is done.
+    /// Page of the console on which to do it.
     pub(crate) console: &'static str,
     /// Section of the handbook, with its file.
     pub(crate) handbook: &'static str,
@@ -40,6 +40,8 @@ fn title(kind: Need) -> &'static str {
         Need::EventsStuck => "Events that are not published",
         Need::EventsDiffer => "Events with different settings",
         Need::ArchiveTroubled => "Archive days in trouble",
+        Need::ArchiveOverdue => "Archive days without a file",
+        Need::ErasuresStuck => "Erasures that cannot continue",
         Need::NoStandby => "No standby",
     }
 }
@@ -50,25 +52,25 @@ fn todo(kind: Need) -> &'static str {
             "No item of this type is dispatched. Enable it again once the cause is fixed."
         }
         Need::RefusalStorms => {
-            "The bank refused too many payments in a row. Fix the cause, resume the lane, then reopen what was refused."
+            "The bank refused too many payments in a row. Fix the cause, resume the lane, then reopen the refused payments."
         }
         Need::LanesPaused => {
             "A paused lane sends nothing. Resume it when the reason no longer holds."
         }
         Need::LanesClosed => {
-            "The bank fails or asked for quiet. Check the bank; the lane opens again by itself."
+            "The bank is failing or asked for a pause. Check the bank; the lane opens again by itself."
         }
         Need::InDoubt => {
             "Sent, but the outcome is unknown. Ask the bank; if it cannot tell, resolve each item by hand."
         }
         Need::AnswersDiffer => {
-            "The bank confirmed another amount or currency than was sent. Clear each payment with the bank, then mark this as seen."
+            "The bank confirmed an amount or currency that differs from what was sent. Clear each payment with the bank, then mark this as seen."
         }
         Need::Held => {
             "These missed their deadline, or a rule holds them. Release, reschedule or cancel them, one by one or all together."
         }
         Need::DeadlinesAtRisk => {
-            "These will be late or held as things stand. Adjust the lane (limit, plan and slots in one step), resume it, or reschedule other payments."
+            "These are expected to be late or held. Adjust the lane (limit, plan and slots in one step), resume it, or reschedule other payments."
         }
         Need::DeadLetters => "Tollgate has given these up. Fix the cause, then replay them.",
         Need::NotPlanned => {
@@ -81,22 +83,28 @@ fn todo(kind: Need) -> &'static str {
             "Some lines were rejected. Correct them, import them again, then mark this as seen."
         }
         Need::FeedDeadLetters => {
-            "Records that could not be read are in the dead-letter topic. Have their sender correct and resend them, then mark this as seen."
+            "Records that could not be read are in the dead-letter topic. Ask their sender to correct and resend them, then mark this as seen."
         }
         Need::NotificationsFailing => {
-            "A receiver does not accept webhooks. Fix the receiver; Tollgate retries for three days. Replay what it gave up."
+            "A receiver does not accept webhooks. Fix the receiver; Tollgate retries for three days. Replay the notifications that it gave up."
         }
         Need::EventsStuck => {
-            "Events are kept until the brokers take them. Fix the brokers or the topic, or turn events off."
+            "Events are kept until the brokers accept them. Fix the brokers or the topic. If events are turned off, none are written: restart the process that has [events], or remove [events] from its configuration."
         }
         Need::EventsDiffer => {
-            "Another process would publish events elsewhere. Give all processes the same settings and restart them."
+            "Processes are configured to publish events to different places. Give all processes the same settings and restart them."
         }
         Need::ArchiveTroubled => {
-            "A day could not be moved, exported, verified or dropped. Nothing is lost. Do what its sentence says; Tollgate tries again every ten minutes, and at once with tollgate archive run."
+            "A day could not be moved, exported, verified or dropped. A day leaves the database only after its file has been compared with the database. Follow the message; Tollgate tries again every ten minutes, and at once with tollgate archive run."
+        }
+        Need::ArchiveOverdue => {
+            "These days should have been exported more than a day ago. Check that the disk of retention.export_dir responds and that no stopped process holds the file .lock in it."
+        }
+        Need::ErasuresStuck => {
+            "A step of an erasure failed. Tollgate retries it at intervals of up to 30 seconds; later erasures wait until it succeeds. Follow the message."
         }
         Need::NoStandby => {
-            "No process would take over if the leader ended. Start a second process on the same database."
+            "No process can take over if the leader stops. Start a second process on the same database."
         }
     }
 }
@@ -113,12 +121,13 @@ fn console(kind: Need) -> &'static str {
             "/console/feeds"
         }
         Need::ImportsRejected => "/console/imports",
-        Need::ArchiveTroubled => "/console/archive",
+        Need::ArchiveTroubled | Need::ArchiveOverdue => "/console/archive",
         Need::NotificationsFailing => "/console/dead-letters?type=NOTIFICATION",
         Need::RefusalStorms
         | Need::LanesPaused
         | Need::LanesClosed
         | Need::DeadlinesAtRisk
+        | Need::ErasuresStuck
         | Need::NoStandby => "/",
     }
 }
@@ -141,6 +150,8 @@ fn handbook(kind: Need) -> &'static str {
         Need::EventsStuck => "docs/operations.md#events-are-not-published",
         Need::EventsDiffer => "docs/operations.md#processes-have-different-events",
         Need::ArchiveTroubled => "docs/operations.md#a-day-of-the-archive-is-in-trouble",
+        Need::ArchiveOverdue => "docs/operations.md#days-of-the-archive-have-no-file",
+        Need::ErasuresStuck => "docs/operations.md#an-erasure-waits",
         Need::NoStandby => "docs/operations.md#no-leader-or-no-standby",
     }
 }

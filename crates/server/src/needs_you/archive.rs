@@ -1,9 +1,10 @@
-//! What needs a person about the archive.
+//! What needs a person about the archive: days that failed, and days whose file is late.
 
 use tollgate_core::archive::DayTrouble;
 use tollgate_core::ports::{Need, Pile, Store, StoreResult};
 
 use super::{Needed, needed};
+use crate::archive::Overdue;
 
 /// More days than this are not counted.
 const MOST_DAYS: u32 = 1000;
@@ -25,6 +26,19 @@ fn troubled(troubles: &[DayTrouble]) -> Needed {
     }
     let most = usize::try_from(MOST_DAYS).unwrap_or(usize::MAX);
     need.pile.is_capped = troubles.len() >= most;
+    need
+}
+
+pub(super) fn overdue(days: &[Overdue]) -> Needed {
+    let mut need = needed(Need::ArchiveOverdue);
+    for late in days {
+        let since = Some(late.due);
+        let one = Pile {
+            newest: since,
+            ..Pile::of(1, since)
+        };
+        need.name(&late.of.to_string(), late.sentence(), one);
+    }
     need
 }
 

@@ -1,10 +1,15 @@
 //! What needs a person about feeds and events.
 
-use tollgate_core::ports::{FeedView, Need, OutboxView, Pile, Seen, Store, StoreResult};
+use tollgate_core::ports::{
+    FeedView, Need, OutboxTrouble, OutboxView, Pile, Seen, Store, StoreResult,
+};
 use tollgate_core::{SignedDuration, Timestamp};
 
 use super::{MOST_NAMED, Named, Needed, needed};
 use crate::api::grouped;
+
+const UNREAD: &str = "no process reads it; start a process with the role init that configures it, \
+     or forget it with tollgate feeds forget";
 
 /// What passes by itself within this time needs nobody.
 const PASSES: SignedDuration = SignedDuration::from_mins(1);
@@ -26,16 +31,17 @@ pub(super) async fn look(
     ])
 }
 
-/// Paused, by whomever, or in trouble for a while.
+/// Paused by a person or by Tollgate, read by no process, or in trouble for a while.
 fn stopped(feeds: &[FeedView], now: Timestamp) -> Needed {
     let mut stopped = needed(Need::FeedsStopped);
     for feed in feeds {
         let paused = feed.paused.as_ref();
         let paused =
             paused.map(|pause| (format!("paused by {}: {}", pause.by, pause.why), pause.at));
+        let unread = feed.unread_since.map(|since| (UNREAD.to_owned(), since));
         let troubled = feed.trouble.as_ref().filter(|it| it.at + PASSES < now);
         let troubled = troubled.map(|trouble| (trouble.what.clone(), trouble.at));
-        let Some((why, since)) = paused.or(troubled) else {
+        let Some((why, since)) = paused.or(unread).or(troubled) else {
             continue;
         };
         let what = format!("feed \"{}\": {why}", feed.feed);
@@ -70,6 +76,11 @@ fn dead_letters(feeds: &[FeedView], mark: i64) -> Needed {
 
 fn stuck(outbox: &OutboxView, now: Timestamp) -> Needed {
     let mut stuck = needed(Need::EventsStuck);
+    if let Some(trouble) = lost(outbox) {
+        let since = Pile::of(1, Some(trouble.at));
+        stuck.name("events", trouble.what.clone(), since);
+        return stuck;
+    }
     let Some(oldest) = outbox.oldest.filter(|at| *at + PASSES < now) else {
         return stuck;
     };
@@ -86,6 +97,12 @@ fn stuck(outbox: &OutboxView, now: Timestamp) -> Needed {
     };
     stuck.name("events", why, pile);
     stuck
+}
+
+/// Moves write no events while a process would publish them: every minute of it is lost to consumers.
+fn lost(outbox: &OutboxView) -> Option<&OutboxTrouble> {
+    let would_publish = !outbox.is_on && outbox.owner.is_some();
+    outbox.trouble.as_ref().filter(|_| would_publish)
 }
 
 fn differing(outbox: &OutboxView, now: Timestamp) -> Needed {
@@ -108,7 +125,7 @@ impl Needed {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_core::ports::{FeedPause, FeedTrouble, OutboxTrouble, PartitionView};
+    use tollgate_core::ports::{FeedPause, FeedTrouble, PartitionView};
 
     use super::*;
 
@@ -121,9 +138,11 @@ mod tests {
             feed: name.into(),
             topic: "t".into(),
             paused: None,
+            unread_since: None,
             trouble: None,
             partitions: vec![PartitionView {
                 number: 0,
+                is_gone: false,
                 item_type: None,
                 position: Some(1),
                 log_end: Some(1),
@@ -160,6 +179,16 @@ mod tests {
         );
         assert_eq!(needed.named[1].what, "feed \"t\": no broker");
         assert_eq!(stopped(&[in_trouble(30)], at(61)).pile.count, 0);
+        let removed = FeedView {
+            unread_since: Some(at(0)),
+            ..feed("r", 0)
+        };
+        let needed = stopped(&[removed], at(61));
+        assert!(
+            needed.named[0]
+                .what
+                .starts_with("feed \"r\": no process reads it")
+        );
     }
 
     #[test]
@@ -199,5 +228,31 @@ mod tests {
         let differing = differing(&troubled, at(61));
         assert_eq!(differing.named[0].what, "events.topic is a and b");
         assert_eq!(stuck(&troubled, at(61)).named[0].what, "no broker");
+    }
+
+    #[test]
+    fn events_that_are_off_need_a_person_while_a_process_would_publish_them() {
+        let outbox = OutboxView {
+            is_on: false,
+            backlog: 0,
+            is_capped: false,
+            oldest: None,
+            owner: Some("a".into()),
+            published: 7,
+            last_published_at: None,
+            trouble: Some(OutboxTrouble {
+                what: "events are turned off, but".into(),
+                at: at(0),
+            }),
+            difference: None,
+        };
+        let needed = stuck(&outbox, at(1));
+        assert_eq!((needed.pile.count, needed.pile.oldest), (1, Some(at(0))));
+        assert_eq!(needed.named[0].what, "events are turned off, but");
+        let is_gone = OutboxView {
+            owner: None,
+            ..outbox
+        };
+        assert_eq!(stuck(&is_gone, at(61)).pile.count, 0);
     }
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod advice;
 mod archive;
+mod erasures;
 mod feeds;
 
 use std::sync::Arc;
@@ -22,7 +23,9 @@ use tollgate_dispatch::{Every, Forecaster, SwitchedOff, switched_off};
 use tollgate_domains::{invoices, notifications, payments};
 
 use crate::api::grouped;
+use crate::archive::{Exports, exports};
 use crate::assemble::item_types;
+use crate::config::{Config, TypeRetention};
 use crate::leadership::Nodes;
 
 pub(crate) use advice::advice;
@@ -31,6 +34,12 @@ pub(crate) use advice::advice;
 const FRESH: Duration = Duration::from_secs(1);
 /// How often the gauges are set.
 const MEASURE_EVERY: Duration = Duration::from_secs(5);
+/// Gauges that are not 0 because somebody has seen it: the disk is as full as before.
+const WHETHER_OR_NOT_SEEN: [(&str, Need); 3] = [
+    ("tollgate_archive_days_in_trouble", Need::ArchiveTroubled),
+    ("tollgate_archive_days_overdue", Need::ArchiveOverdue),
+    ("tollgate_erasures_in_trouble", Need::ErasuresStuck),
+];
 /// At most this many lanes are named one by one.
 const MOST_NAMED: usize = 20;
 
@@ -84,6 +93,8 @@ pub(crate) struct NeedsYou {
     forecaster: Arc<Forecaster>,
     /// Where a standby is wanted.
     nodes: Option<Nodes>,
+    exports: Exports,
+    retention: Vec<TypeRetention>,
     last: Mutex<Option<Looked>>,
     /// How often people have acted: a look from before is not told any more.
     acts: AtomicU64,
@@ -97,6 +108,7 @@ struct Looked {
 
 impl NeedsYou {
     pub(crate) fn new(
+        config: &Config,
         store: &Arc<dyn Store>,
         forecaster: &Arc<Forecaster>,
         nodes: Option<Nodes>,
@@ -105,6 +117,8 @@ impl NeedsYou {
             store: Arc::clone(store),
             forecaster: Arc::clone(forecaster),
             nodes,
+            exports: exports(config, store),
+            retention: config.retention().unwrap_or_default(),
             last: Mutex::default(),
             acts: AtomicU64::default(),
         }
@@ -154,6 +168,9 @@ impl NeedsYou {
         all.extend(self.of_nodes());
         all.extend(feeds::look(&*self.store, &seen, as_of).await?);
         all.push(archive::look(&*self.store).await?);
+        let overdue = self.exports.overdue(&self.retention).await?;
+        all.push(archive::overdue(&overdue));
+        all.push(erasures::look(&*self.store).await?);
         for needed in &mut all {
             needed.seen = self.seen(needed, &seen).await;
         }
@@ -230,12 +247,14 @@ pub(crate) async fn measure(needs_you: Arc<NeedsYou>, stop: watch::Receiver<bool
     let look = async || match needs_you.now().await {
         Ok(needs) => set_gauges(&needs),
         Err(error) => {
-            tracing::warn!(%error, "what needs a person could not be counted");
+            tracing::warn!(%error, "what needs attention could not be counted");
             // Not 0, and not what it was: nobody knows.
             for kind in Need::ALL {
                 gauge!("tollgate_needs_you", "kind" => kind.as_str()).set(f64::NAN);
             }
-            gauge!("tollgate_archive_days_in_trouble").set(f64::NAN);
+            for (name, _) in WHETHER_OR_NOT_SEEN {
+                gauge!(name).set(f64::NAN);
+            }
         }
     };
     while every.once(look()).await {}
@@ -247,10 +266,10 @@ fn set_gauges(needs: &Needs) {
         let count = open.map_or(0, |needed| needed.pile.count);
         gauge!("tollgate_needs_you", "kind" => kind.as_str()).set(count.to_f64().unwrap_or(0.0));
     }
-    // Whether or not somebody has seen it: the disk is as full as before.
-    let troubled = needs.of(Need::ArchiveTroubled);
-    let days = troubled.map_or(0, |needed| needed.pile.count);
-    gauge!("tollgate_archive_days_in_trouble").set(days.to_f64().unwrap_or(0.0));
+    for (name, kind) in WHETHER_OR_NOT_SEEN {
+        let count = needs.of(kind).map_or(0, |needed| needed.pile.count);
+        gauge!(name).set(count.to_f64().unwrap_or(0.0));
+    }
 }
 
 fn needed(kind: Need) -> Needed {

@@ -1,24 +1,39 @@
 //! The gauges of feeds.
 
+use std::collections::BTreeSet;
+
 use metrics::gauge;
 use rust_decimal::prelude::ToPrimitive;
 use tollgate_core::Timestamp;
 use tollgate_core::ports::{FeedView, PartitionView, Store, StoreResult};
 
-pub(super) async fn look(store: &dyn Store) {
-    if let Err(error) = look_at_all(store).await {
+/// Feeds that were shown keep their gauges, also when they are forgotten.
+pub(super) async fn look(store: &dyn Store, shown: &mut BTreeSet<String>) {
+    if let Err(error) = look_at_all(store, shown).await {
         tracing::warn!(%error, "feeds could not be measured");
     }
 }
 
-async fn look_at_all(store: &dyn Store) -> StoreResult<()> {
+async fn look_at_all(store: &dyn Store, shown: &mut BTreeSet<String>) -> StoreResult<()> {
     let feeds = store.feeds().await?;
-    if feeds.is_empty() {
+    if feeds.is_empty() && shown.is_empty() {
         return Ok(());
     }
     let now = store.now().await?;
+    let mut forgotten = std::mem::take(shown);
     for feed in feeds {
         look_at(&feed, now);
+        forgotten.remove(&feed.feed);
+        shown.insert(feed.feed);
+    }
+    for feed in forgotten {
+        for name in [
+            "tollgate_feed_paused",
+            "tollgate_feed_in_trouble",
+            "tollgate_feed_lag_records",
+        ] {
+            gauge!(name, "feed" => feed.clone()).set(0.0);
+        }
     }
     Ok(())
 }
@@ -33,7 +48,9 @@ fn look_at(feed: &FeedView, now: Timestamp) {
     );
     set(
         "tollgate_feed_in_trouble",
-        f64::from(u8::from(feed.trouble.is_some())),
+        f64::from(u8::from(
+            feed.trouble.is_some() || feed.unread_since.is_some(),
+        )),
     );
     let partitions = feed.partitions.iter();
     let lag: u64 = partitions.clone().filter_map(PartitionView::lag).sum();
@@ -46,7 +63,7 @@ fn look_at(feed: &FeedView, now: Timestamp) {
         let age = now.duration_since(last).as_secs_f64().max(0.0);
         set("tollgate_feed_last_record_age_seconds", age);
     }
-    for partition in partitions {
+    for partition in partitions.filter(|one| !one.is_gone) {
         let labels = [
             ("feed", name.clone()),
             ("partition", partition.number.to_string()),

@@ -5,15 +5,15 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram};
 const COUNTERS: [(&str, &str); 28] = [
     (
         "tollgate_archived_items_total",
-        "ended items that were moved into the archive, by item type",
+        "ended items moved into the archive, by item type",
     ),
     (
         "tollgate_leader_changes_total",
-        "times that this process began to lead",
+        "times that this process became the leader",
     ),
     (
         "tollgate_intake_failures_total",
-        "tries to plan what was accepted that failed, by what: request (a single payment), chunk (of a file)",
+        "failed attempts to plan accepted payments, by what: request (a single payment), chunk (of a file)",
     ),
     (
         "rate_limiter_slot_assignment_failures_total",
@@ -21,12 +21,12 @@ const COUNTERS: [(&str, &str); 28] = [
     ),
     (
         "tollgate_clock_jumps_total",
-        "times that the store's clock was found to have jumped; each began a new era",
+        "detected jumps of the store's clock; each began a new era",
     ),
-    ("tollgate_turns_total", "turns that were used"),
+    ("tollgate_turns_total", "turns used in time"),
     (
         "tollgate_turns_dropped_total",
-        "turns that were missed and never used",
+        "turns dropped because the process was late",
     ),
     (
         "tollgate_sends_total",
@@ -36,7 +36,7 @@ const COUNTERS: [(&str, &str); 28] = [
         "tollgate_windows_corrected_total",
         "window counters that reconciliation corrected",
     ),
-    ("dispatch_batch_claimed_total", "items that were claimed"),
+    ("dispatch_batch_claimed_total", "items claimed"),
     (
         "dispatch_workflow_started_total",
         "exec flows that were started",
@@ -51,7 +51,7 @@ const COUNTERS: [(&str, &str); 28] = [
     ),
     (
         "tollgate_answers_differ_total",
-        "payments whose bank says another amount or currency than was sent, by lane",
+        "payments whose bank reported a different amount or currency, by lane",
     ),
     (
         "tollgate_rule_refusals_total",
@@ -59,11 +59,11 @@ const COUNTERS: [(&str, &str); 28] = [
     ),
     (
         "tollgate_rule_stops_total",
-        "payments that a rule held or rejected before they were sent, by rule and by what followed",
+        "payments that a rule stopped before they were sent, by rule and consequence (hold, reject)",
     ),
     (
         "tollgate_rule_errors_total",
-        "times a rule could not be judged, and refused, by rule",
+        "payments refused because a rule could not be evaluated, by rule",
     ),
     (
         "tollgate_status_checks_started_total",
@@ -83,15 +83,15 @@ const COUNTERS: [(&str, &str); 28] = [
     ),
     (
         "tollgate_api_refused_total",
-        "requests without a token, with a wrong one, or with one whose role is not enough",
+        "requests without a valid token or with an insufficient role",
     ),
     (
         "tollgate_api_wrong_tokens_total",
-        "tokens that are not known",
+        "requests with an unknown token",
     ),
     (
         "tollgate_api_connections_cut_off_total",
-        "connections that were cut off to make room for others",
+        "connections closed to make room for others",
     ),
     ("tollgate_bulk_lines_total", "lines of imports, by result"),
     (
@@ -108,10 +108,10 @@ const COUNTERS: [(&str, &str); 28] = [
     ),
 ];
 
-const GAUGES: [(&str, &str); 42] = [
+const GAUGES: [(&str, &str); 44] = [
     (
         "tollgate_archive_last_round_timestamp_seconds",
-        "when everything that was due for the archive was last moved, or this process began to archive",
+        "time at which everything due for the archive was last moved, or at which this process began to archive",
     ),
     (
         "tollgate_oldest_hot_item_seconds",
@@ -128,19 +128,27 @@ const GAUGES: [(&str, &str); 42] = [
     ),
     (
         "tollgate_archive_days_ready",
-        "on PostgreSQL: days from the first hot one on that have a partition, by item type",
+        "on PostgreSQL: days from the first hot day on that have a partition, by item type",
     ),
     (
         "tollgate_archive_days_in_trouble",
-        "days of the archive that could not be filled, exported, verified or dropped, also if a person has seen it",
+        "days of the archive that could not be filled, exported, verified or dropped, including those marked as seen",
+    ),
+    (
+        "tollgate_archive_days_overdue",
+        "closed days of the archive that have had no file for more than a day, including those marked as seen; 0 without retention.export_dir",
+    ),
+    (
+        "tollgate_erasures_in_trouble",
+        "erasures whose last try failed, including those marked as seen",
     ),
     (
         "tollgate_needs_you",
-        "what needs a person, by kind; 0 for what a person has marked as seen",
+        "what needs attention, by kind; 0 for what was marked as seen",
     ),
     (
         "tollgate_leader",
-        "1 on the process that leads, 0 on a standby; embedded engine on PostgreSQL",
+        "1 on the leader, 0 on a standby; embedded engine on PostgreSQL",
     ),
     (
         "tollgate_standbys",
@@ -152,11 +160,11 @@ const GAUGES: [(&str, &str); 42] = [
     ),
     (
         "tollgate_store_connections_in_use",
-        "connections to the store that are in use",
+        "connections to the store in use",
     ),
     (
         "tollgate_store_connections_max",
-        "connections to the store that there may be",
+        "maximum number of connections to the store",
     ),
     (
         "tollgate_store_waiting",
@@ -164,19 +172,19 @@ const GAUGES: [(&str, &str); 42] = [
     ),
     (
         "tollgate_unplanned",
-        "payments that were accepted and are not planned yet, by what: request, line (of a file)",
+        "accepted payments that are not planned yet, by what: request, line (of a file)",
     ),
     (
         "tollgate_unplanned_oldest_seconds",
-        "how long ago the oldest single payment that is not planned yet was accepted",
+        "age of the oldest accepted single payment that is not planned yet",
     ),
     (
         "tollgate_unplanned_failing",
-        "single payments and chunks of files whose last try to be planned failed",
+        "single payments and chunks of files whose last planning attempt failed",
     ),
     (
         "tollgate_task_queue_workers",
-        "on Temporal: who works on a task queue",
+        "on Temporal: number of workers of a task queue",
     ),
     (
         "dispatch_queue_depth",
@@ -185,18 +193,18 @@ const GAUGES: [(&str, &str); 42] = [
     ("tollgate_in_doubt", "items in doubt: sent, outcome unknown"),
     (
         "tollgate_in_doubt_minor_units",
-        "the amount at risk in them, in minor units",
+        "total amount of items in doubt, in minor units",
     ),
     (
         "tollgate_in_doubt_oldest_seconds",
-        "how long the oldest has been in doubt",
+        "age of the oldest item in doubt",
     ),
     ("tollgate_api_connections", "connections of the API"),
     ("tollgate_bulks_running", "imports in progress"),
     ("tollgate_feed_paused", "1 while the feed is paused"),
     (
         "tollgate_feed_in_trouble",
-        "1 while the feed's brokers cannot be used as configured",
+        "1 while the feed's brokers cannot be used as configured, or no process reads the feed",
     ),
     (
         "tollgate_feed_lag_records",
@@ -204,7 +212,7 @@ const GAUGES: [(&str, &str); 42] = [
     ),
     (
         "tollgate_feed_last_record_age_seconds",
-        "how long ago the feed's last record was imported",
+        "time since the feed's last record was imported",
     ),
     (
         "tollgate_feed_position",
@@ -216,11 +224,11 @@ const GAUGES: [(&str, &str); 42] = [
     ),
     (
         "tollgate_events_oldest_age_seconds",
-        "how long the oldest event has waited to be published",
+        "age of the oldest event that is not published yet",
     ),
     (
         "tollgate_events_in_trouble",
-        "1 while the brokers do not take events",
+        "1 while the brokers do not accept some or all events, and while events are turned off but a process is configured to publish them",
     ),
     ("tollgate_lane_open", "1 while the lane sends"),
     (
@@ -228,10 +236,10 @@ const GAUGES: [(&str, &str); 42] = [
         "1 while a refusal storm has paused the lane",
     ),
     ("tollgate_lane_limit_per_second", "the hard limit in force"),
-    ("tollgate_lane_waiting", "items that wait on the lane"),
+    ("tollgate_lane_waiting", "items waiting on the lane"),
     (
         "tollgate_lane_overdue",
-        "items that wait although their time has come",
+        "waiting items whose due time has passed",
     ),
     (
         "tollgate_lane_planned_late",
@@ -243,22 +251,22 @@ const GAUGES: [(&str, &str); 42] = [
     ),
     (
         "tollgate_lane_slot_to_turn_seconds",
-        "the way from a slot to the send; longer for one in a hundred",
+        "delay from slot to send, 99th percentile",
     ),
     (
         "tollgate_lane_plan_fill_ratio",
-        "slots given in the next minute, of those it has",
+        "share of the next minute's slots that are taken",
     ),
     (
         "tollgate_lane_utilisation_ratio",
-        "sends in the last minute, of what the hard limit allows",
+        "last minute's sends as a share of the hard limit",
     ),
 ];
 
 const HISTOGRAMS: [(&str, &str); 4] = [
     (
         "rate_limiter_slot_assignment_duration_seconds",
-        "time to give slots to the items of one admission",
+        "time to assign slots to the items of one admission",
     ),
     (
         "rate_limiter_window_lookahead_depth",
@@ -266,11 +274,11 @@ const HISTOGRAMS: [(&str, &str); 4] = [
     ),
     (
         "tollgate_turn_lateness_seconds",
-        "how late a turn was used after its exact time",
+        "how long after its exact time a turn was used",
     ),
     (
         "dispatch_cycle_duration_seconds",
-        "one cycle of the dispatcher",
+        "duration of one cycle of the dispatcher",
     ),
 ];
 

@@ -9,10 +9,12 @@ use tollgate_core::ports::{EventSink, FeedSource, Store};
 use tollgate_dispatch::{FeedOptions, FeedRunner, FeedStart, Wake};
 use tollgate_domains::records::{JsonRecords, RecordFormat};
 use tollgate_domains::{invoices, payments};
-use tollgate_feeds::{Access, Credentials, Hash, KafkaEvents, KafkaFeed, KafkaTopics, tls};
+use tollgate_feeds::{
+    Access, Credentials, Hash, KafkaEvents, KafkaFeed, KafkaTopics, SecretSource, tls,
+};
 
 use crate::config::{
-    Config, FeedFormat, FeedItems, FeedKind, FeedText, KafkaAccess, Mechanism, Sasl, Start,
+    Config, FeedFormat, FeedItems, FeedKind, FeedText, KafkaAccess, Mechanism, Sasl, Secret, Start,
 };
 
 /// Every configured feed, connected to nobody yet.
@@ -25,10 +27,10 @@ struct Feed {
 }
 
 impl Feeds {
-    /// Reads secrets and certificates, once.
+    /// Reads secrets and certificates; secrets are read again for each login.
     pub(crate) fn connect(config: &Config) -> anyhow::Result<Self> {
         let feeds = config.feeds.iter().map(|(name, text)| {
-            let source = source(name, text).map_err(|why| anyhow!("feeds.{name}: {why}"))?;
+            let source = source(name, text).map_err(|why| anyhow!("feeds.{name}.{why}"))?;
             Ok(Feed {
                 name: name.clone(),
                 text: text.clone(),
@@ -93,7 +95,7 @@ pub(crate) fn event_sink(config: &Config) -> anyhow::Result<Option<Arc<dyn Event
     };
     let FeedKind::Kafka = text.kind;
     let access = access("tollgate-events".to_owned(), text.access());
-    let access = access.map_err(|why| anyhow!("events: {why}"))?;
+    let access = access.map_err(|why| anyhow!("events.{why}"))?;
     let sink = KafkaEvents::new(access, text.topic.clone());
     Ok(Some(Arc::new(sink)))
 }
@@ -111,10 +113,7 @@ fn access(client_id: String, at: KafkaAccess<'_>) -> Result<Access, String> {
 
 fn credentials(sasl: &Sasl) -> Result<Credentials, String> {
     let user = sasl.user.clone();
-    let password = || {
-        let read = sasl.password.value();
-        read.map_err(|why| format!("sasl.password: {why}"))
-    };
+    let password = || secret("sasl.password", &sasl.password);
     let scram = |hash, password| Credentials::Scram {
         hash,
         user: user.clone(),
@@ -128,10 +127,45 @@ fn credentials(sasl: &Sasl) -> Result<Credentials, String> {
         Mechanism::ScramSha256 => scram(Hash::Sha256, password()?),
         Mechanism::ScramSha512 => scram(Hash::Sha512, password()?),
         Mechanism::OauthBearer => Credentials::OauthBearer {
-            token: sasl
-                .token
-                .value()
-                .map_err(|why| format!("sasl.token: {why}"))?,
+            token: secret("sasl.token", &sasl.token)?,
         },
     })
+}
+
+/// Read again for each login; what cannot be read at the start stops the start.
+fn secret(field: &'static str, secret: &Secret) -> Result<SecretSource, String> {
+    let secret = secret.clone();
+    let read = move || match secret.value() {
+        Ok(value) if value.trim().is_empty() => Err(format!("{field}: its value is empty")),
+        Ok(value) => Ok(value),
+        Err(why) => Err(format!("{field}: {why}")),
+    };
+    read()?;
+    Ok(SecretSource::new(read))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_from_a_file_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        let token = format!("file:{}", file.display());
+        let sasl = serde_json::json!({"mechanism": "OAUTHBEARER", "token": token});
+        let sasl: Sasl = serde_json::from_value(sasl).unwrap();
+        let said = credentials(&sasl).unwrap_err();
+        assert!(said.starts_with("sasl.token: "), "{said}");
+        std::fs::write(&file, "one\n").unwrap();
+        let Credentials::OauthBearer { token } = credentials(&sasl).unwrap() else {
+            panic!("another mechanism");
+        };
+        for value in ["one", "two"] {
+            std::fs::write(&file, value).unwrap();
+            assert_eq!(token.read().as_deref(), Ok(value));
+        }
+        std::fs::write(&file, "\n").unwrap();
+        assert_eq!(token.read().unwrap_err(), "sasl.token: its value is empty");
+    }
 }

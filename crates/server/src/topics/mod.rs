@@ -4,6 +4,6 @@ pub(crate) mod events;
 #[cfg(feature = "kafka")]
 pub(crate) mod feeds;
 #[cfg(not(feature = "kafka"))]
-mod without_feeds;
+pub(crate) mod without_feeds;
 #[cfg(not(feature = "kafka"))]
 pub(crate) use without_feeds as feeds;

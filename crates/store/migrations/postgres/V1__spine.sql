@@ -435,6 +435,8 @@ CREATE TABLE flow (
         autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX flow_due ON flow (is_child, due_at) WHERE state = 'PENDING';
 CREATE INDEX flow_live ON flow (flow_id) WHERE state = 'LIVE';
+-- What has ended and takes no item along, once it is old. In the order in which flows come.
+CREATE INDEX flow_ended ON flow (started_at) WHERE state IN ('DONE', 'FAILED');
 
 -- Numbers the processes that hand flows out.
 CREATE SEQUENCE flow_handout;
@@ -518,9 +520,12 @@ CREATE TABLE bulk_error (
     line_text text,
     -- Of a feed: still to be answered.
     unanswered boolean NOT NULL DEFAULT false,
+    -- Of a feed: since when it need not be answered any more. Lines of files go with their file.
+    answered_at bigint,
     PRIMARY KEY (bulk_id, line_no)
 );
 CREATE INDEX bulk_error_unanswered ON bulk_error (bulk_id, line_no) WHERE unanswered;
+CREATE INDEX bulk_error_answered ON bulk_error (answered_at) WHERE answered_at IS NOT NULL;
 
 -- What was accepted, as it was placed then.
 CREATE TABLE bulk_sum (
@@ -654,6 +659,9 @@ CREATE TABLE erasure (
     left_out       bigint NOT NULL,
     first_left_out text   COLLATE "C" NOT NULL,
     purged         text,
+    -- Why it comes no further, and since when.
+    trouble        text,
+    troubled_since bigint,
     started_at     bigint NOT NULL,
     ended_at       bigint
 ) WITH (fillfactor = 50);
@@ -663,23 +671,30 @@ CREATE INDEX erasure_running ON erasure (started_at, erasure_id) WHERE ended_at 
 CREATE TABLE feed (
     feed       text   COLLATE "C" NOT NULL PRIMARY KEY,
     topic      text   COLLATE "C" NOT NULL,
+    -- When a process last asked for partitions: a feed that no process configures any more is not read.
+    shared_at  bigint NOT NULL DEFAULT 0,
     -- Another one when the topic was created again.
     topic_id   text,
+    -- It is paused because of that, or was resumed and the new topic is not known yet.
+    recreated  boolean NOT NULL DEFAULT false,
     -- While it is paused.
     paused_why text,
     paused_by  text,
     paused_at  bigint,
-    -- The last trouble with its source.
+    -- The last trouble with its source, since when, and when it was last said: what is not said again is over.
     trouble    text,
-    trouble_at bigint
+    trouble_at bigint,
+    said_at    bigint NOT NULL DEFAULT 0
 );
 
--- The processes that read a feed.
+-- The processes that read a feed. For a while it may be of two topics: after the configuration was changed, old processes
+-- still read the old one.
 CREATE TABLE feed_reader (
     feed       text   COLLATE "C" NOT NULL,
+    topic      text   COLLATE "C" NOT NULL,
     owner      text   COLLATE "C" NOT NULL,
     seen_until bigint NOT NULL,
-    PRIMARY KEY (feed, owner)
+    PRIMARY KEY (feed, topic, owner)
 );
 
 -- Where a feed stands. The position moves with the records that were read up to it.
@@ -688,9 +703,14 @@ CREATE TABLE feed_partition (
     topic          text   COLLATE "C" NOT NULL,
     partition_no   bigint NOT NULL,
     bulk_id        text   COLLATE "C" NOT NULL,
+    -- Added to a topic that had been looked at before: nothing of it is passed.
+    from_first     boolean NOT NULL DEFAULT false,
+    -- The topic was created again without it. It keeps its fence and counts, in case that it is added again: numbers of
+    -- chunks are never given twice.
+    gone           boolean NOT NULL DEFAULT false,
     position       bigint,
     log_end        bigint,
-    -- Of the last holding, and who holds it until when.
+    -- Of the last holding, and who holds it until when. Without an owner: since when.
     fence          bigint NOT NULL DEFAULT 0,
     owner          text   COLLATE "C",
     leased_until   bigint NOT NULL DEFAULT 0,
@@ -718,6 +738,23 @@ CREATE TABLE outbox (
     scheduled_time bigint
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0);
+
+-- Events that were refused, and those of the same item behind them: here they hold up no others. Only the process that
+-- publishes writes here, so a look that goes on from item to item skips nothing.
+CREATE TABLE outbox_refused (
+    event_no       bigint NOT NULL PRIMARY KEY,
+    event_id       text   COLLATE "C" NOT NULL,
+    item_type      text   COLLATE "C" NOT NULL,
+    item_id        text   COLLATE "C" NOT NULL,
+    status         text   COLLATE "C" NOT NULL,
+    at             bigint NOT NULL,
+    currency       text   COLLATE "C" NOT NULL,
+    amount_minor   bigint NOT NULL,
+    lane           text   COLLATE "C",
+    scheduled_time bigint
+) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
+        autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX outbox_refused_by_item ON outbox_refused (item_type, item_id, event_no);
 
 -- Whether events are on, and who publishes them until when.
 CREATE TABLE event_relay (
@@ -861,7 +898,7 @@ CREATE TABLE archived_sum (
     amount_minor bigint NOT NULL,
     PRIMARY KEY (item_type, quarter, day, status, currency, bulk_id)
 ) WITH (fillfactor = 70);
-CREATE INDEX archived_sum_day ON archived_sum (item_type, day);
+CREATE INDEX archived_sum_day ON archived_sum (item_type, day, quarter);
 CREATE INDEX archived_sum_bulk ON archived_sum (item_type, bulk_id) WHERE bulk_id <> '';
 
 -- The send log of what was moved, for certificates: turns of one lane in one hour, packed. Kept when a day is dropped.
@@ -877,15 +914,46 @@ CREATE TABLE archived_turns (
 CREATE INDEX archived_turns_hour ON archived_turns (lane, hour);
 CREATE INDEX archived_turns_day ON archived_turns (item_type, day);
 
--- Ids that were archived, for years: the first halves of SHA-256 of type and id, and of the content hash (zeroes once it
--- was erased). Fixed widths, the widest first: as few bytes as a row can have.
-CREATE TABLE known_item (
-    key     uuid     NOT NULL PRIMARY KEY,
-    content uuid     NOT NULL,
-    day     integer  NOT NULL,
-    status  smallint NOT NULL
+-- Ids that were archived, for years: the first halves of SHA-256 of type and id (the key), and of the content hash (zeroes
+-- once it was erased). A row has up to 25 of them, since the header of a row and its entry in an index are as long as what is
+-- kept of an id (docs/decisions/0071): the first 8 bytes of each key as a number, which the index has, and for each the 24
+-- bytes that follow: the other 8 of the key, 16 of the content. Nine full rows fill a page.
+CREATE TABLE known_pack (
+    heads  bigint[] NOT NULL,
+    rests  bytea    NOT NULL,
+    day    integer  NOT NULL,
+    status smallint NOT NULL,
+    CONSTRAINT known_pack_fits CHECK (length(rests) = 24 * cardinality(heads))
 );
-CREATE INDEX known_item_day ON known_item USING brin (day) WITH (pages_per_range = 32, autosummarize = on);
+-- Neither compressed nor moved out of the row: hashes cannot be compressed, and a row is short.
+ALTER TABLE known_pack ALTER heads SET STORAGE PLAIN, ALTER rests SET STORAGE PLAIN;
+-- Entries go to their place at once. A list of pending ones would be read from end to end by every look-up.
+CREATE INDEX known_pack_heads ON known_pack USING gin (heads) WITH (fastupdate = off);
+CREATE INDEX known_pack_day ON known_pack USING brin (day) WITH (pages_per_range = 32, autosummarize = on);
+
+-- A row for each id.
+CREATE VIEW known_item AS
+SELECT int8send(h.head) || substr(p.rests, CAST(24 * h.n - 23 AS integer), 8) AS key,
+       substr(p.rests, CAST(24 * h.n - 15 AS integer), 16) AS content,
+       p.day, p.status, h.head, p.heads
+FROM known_pack p CROSS JOIN LATERAL unnest(p.heads) WITH ORDINALITY AS h (head, n);
+
+-- The number that a key begins with.
+CREATE FUNCTION tg_head(of_key bytea) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT
+RETURN CAST(CAST('x' || encode(substr(of_key, 1, 8), 'hex') AS bit(64)) AS bigint);
+
+-- Which of these are known; of two keys that begin alike, both are. Asked for a thousand at once by every admission, so its
+-- plan is made once, and always by the index: a table that has just begun to grow looks to the planner as if reading it
+-- whole were cheaper, and comparing two lists is not. It sees what the statement that calls it sees.
+CREATE FUNCTION tg_known(of_heads bigint[])
+RETURNS TABLE (key bytea, content bytea, day integer, status smallint)
+LANGUAGE plpgsql STABLE
+SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    RETURN QUERY SELECT k.key, k.content, k.day, k.status FROM known_item k
+        WHERE k.heads && of_heads AND k.head = ANY (of_heads);
+END
+$$;
 
 -- Makes the partition of a day, or finds it. With the rights of the owner of the tables, as events do. It is attached
 -- and not created in place: that would keep readers of the whole archive waiting. What a person has made by hand is left

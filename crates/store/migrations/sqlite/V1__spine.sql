@@ -324,6 +324,8 @@ CREATE TABLE flow (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX flow_due ON flow (is_child, due_at) WHERE state = 'PENDING';
 CREATE INDEX flow_live ON flow (flow_id) WHERE state = 'LIVE';
+-- What has ended and takes no item along, once it is old. In the order in which flows come.
+CREATE INDEX flow_ended ON flow (started_at) WHERE state IN ('DONE', 'FAILED');
 
 CREATE TABLE journal (
     flow_id TEXT NOT NULL,
@@ -399,9 +401,12 @@ CREATE TABLE bulk_error (
     line_text TEXT,
     -- Of a feed: still to be answered.
     unanswered INTEGER NOT NULL DEFAULT 0,
+    -- Of a feed: since when it need not be answered any more. Lines of files go with their file.
+    answered_at INTEGER,
     PRIMARY KEY (bulk_id, line_no)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX bulk_error_unanswered ON bulk_error (bulk_id, line_no) WHERE unanswered;
+CREATE INDEX bulk_error_answered ON bulk_error (answered_at) WHERE answered_at IS NOT NULL;
 
 -- What was accepted, as it was placed then.
 CREATE TABLE bulk_sum (
@@ -535,6 +540,9 @@ CREATE TABLE erasure (
     left_out       INTEGER NOT NULL,
     first_left_out TEXT    NOT NULL,
     purged         TEXT,
+    -- Why it comes no further, and since when.
+    trouble        TEXT,
+    troubled_since INTEGER,
     started_at     INTEGER NOT NULL,
     ended_at       INTEGER
 ) STRICT, WITHOUT ROWID;
@@ -544,23 +552,30 @@ CREATE INDEX erasure_running ON erasure (started_at, erasure_id) WHERE ended_at 
 CREATE TABLE feed (
     feed       TEXT    NOT NULL PRIMARY KEY,
     topic      TEXT    NOT NULL,
+    -- When a process last asked for partitions: a feed that no process configures any more is not read.
+    shared_at  INTEGER NOT NULL DEFAULT 0,
     -- Another one when the topic was created again.
     topic_id   TEXT,
+    -- It is paused because of that, or was resumed and the new topic is not known yet.
+    recreated  INTEGER NOT NULL DEFAULT false,
     -- While it is paused.
     paused_why TEXT,
     paused_by  TEXT,
     paused_at  INTEGER,
-    -- The last trouble with its source.
+    -- The last trouble with its source, since when, and when it was last said: what is not said again is over.
     trouble    TEXT,
-    trouble_at INTEGER
+    trouble_at INTEGER,
+    said_at    INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
--- The processes that read a feed.
+-- The processes that read a feed. For a while it may be of two topics: after the configuration was changed, old processes
+-- still read the old one.
 CREATE TABLE feed_reader (
     feed       TEXT    NOT NULL,
+    topic      TEXT    NOT NULL,
     owner      TEXT    NOT NULL,
     seen_until INTEGER NOT NULL,
-    PRIMARY KEY (feed, owner)
+    PRIMARY KEY (feed, topic, owner)
 ) STRICT, WITHOUT ROWID;
 
 -- Where a feed stands. The position moves with the records that were read up to it.
@@ -569,9 +584,14 @@ CREATE TABLE feed_partition (
     topic          TEXT    NOT NULL,
     partition_no   INTEGER NOT NULL,
     bulk_id        TEXT    NOT NULL,
+    -- Added to a topic that had been looked at before: nothing of it is passed.
+    from_first     INTEGER NOT NULL DEFAULT false,
+    -- The topic was created again without it. It keeps its fence and counts, in case that it is added again: numbers of
+    -- chunks are never given twice.
+    gone           INTEGER NOT NULL DEFAULT false,
     position       INTEGER,
     log_end        INTEGER,
-    -- Of the last holding, and who holds it until when.
+    -- Of the last holding, and who holds it until when. Without an owner: since when.
     fence          INTEGER NOT NULL DEFAULT 0,
     owner          TEXT,
     leased_until   INTEGER NOT NULL DEFAULT 0,
@@ -584,7 +604,7 @@ CREATE TABLE feed_partition (
 ) STRICT, WITHOUT ROWID;
 
 -- Events: every move of an item, until it is published. The row is written by the transaction that makes the move, by
--- triggers that exist only while events are on (`cold/outbox.rs`). A number is never given again.
+-- triggers that exist only while events are on (`cold/outbox/switch.rs`). A number is never given again.
 CREATE TABLE outbox (
     event_no       INTEGER PRIMARY KEY AUTOINCREMENT,
     -- Random, since numbers begin again where a restored backup stands.
@@ -598,6 +618,22 @@ CREATE TABLE outbox (
     lane           TEXT,
     scheduled_time INTEGER
 ) STRICT;
+
+-- Events that were refused, and those of the same item behind them: here they hold up no others. Only the process that
+-- publishes writes here, so a look that goes on from item to item skips nothing.
+CREATE TABLE outbox_refused (
+    event_no       INTEGER PRIMARY KEY,
+    event_id       TEXT    NOT NULL,
+    item_type      TEXT    NOT NULL,
+    item_id        TEXT    NOT NULL,
+    status         TEXT    NOT NULL,
+    at             INTEGER NOT NULL,
+    currency       TEXT    NOT NULL,
+    amount_minor   INTEGER NOT NULL,
+    lane           TEXT,
+    scheduled_time INTEGER
+) STRICT;
+CREATE INDEX outbox_refused_by_item ON outbox_refused (item_type, item_id, event_no);
 
 -- Whether events are on, and who publishes them until when.
 CREATE TABLE event_relay (
@@ -658,7 +694,7 @@ CREATE TABLE archived_sum (
     amount_minor INTEGER NOT NULL,
     PRIMARY KEY (item_type, quarter, day, status, currency, bulk_id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX archived_sum_day ON archived_sum (item_type, day);
+CREATE INDEX archived_sum_day ON archived_sum (item_type, day, quarter);
 CREATE INDEX archived_sum_bulk ON archived_sum (item_type, bulk_id) WHERE bulk_id <> '';
 
 -- The send log of what was moved, for certificates: turns of one lane in one hour, packed. Kept when a day is dropped.

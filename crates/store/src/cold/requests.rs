@@ -266,7 +266,21 @@ async fn hold_waiting(tx: &Tx, item: &Item) -> StoreResult<Option<ActionResult>>
         return Ok(Some(ActionResult::NoSuchItem));
     };
     let state = row.word("state", RequestState::parse)?;
-    Ok((state != RequestState::Waiting).then(|| not_waiting(state)))
+    if state != RequestState::Waiting {
+        return Ok(Some(not_waiting(state)));
+    }
+    Ok(is_planned(tx, item)
+        .await
+        .then_some(ActionResult::NoSuchItem))
+}
+
+/// Whether an item has this id. On PostgreSQL an admission that met no request under the id, since it came with a file, say,
+/// may be placing its item, which no other transaction sees yet. Those that get their lanes later look at the requests then, so they
+/// see what is done to this one.
+async fn is_planned(tx: &Tx, item: &Item) -> bool {
+    const ITEM: &str = "SELECT item_id FROM item_queue WHERE item_type = $1 AND item_id = $2";
+    tx.hold_up_admissions().await;
+    tx.row(ITEM, key(item)).await.is_some()
 }
 
 fn not_waiting(state: RequestState) -> ActionResult {

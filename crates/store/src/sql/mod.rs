@@ -53,6 +53,7 @@ pub(crate) enum Ask {
         params: Vec<Params>,
     },
     LockName(String),
+    HoldUpAdmissions,
     Now,
     /// The lanes in force, or one of them, as the hot path reads them.
     Lanes(Option<LaneName>),
@@ -147,6 +148,12 @@ impl Tx {
     /// Waits until no other transaction holds this name, and holds it until this one ends.
     pub(crate) async fn lock_name(&self, name: String) {
         self.ask(Ask::LockName(name)).await;
+    }
+
+    /// Waits for the admissions that hold a lane, and lets no other have one until this transaction ends. Who holds a lane must
+    /// not wait for what this transaction holds.
+    pub(crate) async fn hold_up_admissions(&self) {
+        self.ask(Ask::HoldUpAdmissions).await;
     }
 
     /// The shared time when this is asked: after every lock taken before.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tollgate_core::ports::{StoreError, StoreResult};
 
 use super::connection::error::{Failed, store_error};
@@ -22,6 +23,8 @@ pub(super) struct ArchiveFiles {
     stem: Arc<PathBuf>,
     /// One at a time writes: the move, a restore, a drop. Whoever removes a file has it, too.
     writing: Arc<Mutex<()>>,
+    /// One at a time copies items and takes them out, or looks for copies that were left behind.
+    moving: Arc<AsyncMutex<()>>,
 }
 
 impl ArchiveFiles {
@@ -29,7 +32,12 @@ impl ArchiveFiles {
         Self {
             stem: Arc::new(database.with_extension("")),
             writing: Arc::default(),
+            moving: Arc::default(),
         }
+    }
+
+    pub(super) async fn alone(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.moving).lock_owned().await
     }
 
     fn file(&self, month: &str) -> PathBuf {

@@ -22,7 +22,7 @@ impl Sqlite {
         let purged = purged.map_err(|e| StoreError::Bug(format!("a purge panicked: {e}")))?;
         let purged = purged.map_err(|error| self.fault.judge(error))?;
         let purged = purged.ok_or_else(|| {
-            let why = "the log of the database is in use; it is emptied at the next try";
+            let why = "the database's write-ahead log is in use; it is emptied at the next attempt";
             StoreError::Unavailable(why.to_owned())
         })?;
         let largest = u64::try_from(LARGEST_BYTES).unwrap_or(u64::MAX);

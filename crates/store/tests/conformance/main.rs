@@ -13,3 +13,4 @@ mod sqlite_shell;
 #[path = "../statements/mod.rs"]
 mod statements;
 mod what_grows;
+mod what_is_archived;

@@ -121,26 +121,14 @@ async fn with_lane(store: &SqliteStore) {
 }
 
 fn item(id: &str) -> NewItem {
-    NewItem {
-        id: ItemId::new(id),
-        lane: LaneName::new("bank"),
-        requested: None,
-        deadline: None,
-        hold_if_late: false,
-        record: NewRecord {
-            owner: "acme".into(),
-            by_owner: false,
-            status: "SCHEDULED".into(),
-            money: Money {
-                minor: 1,
-                currency: Currency::from_code("USD").unwrap(),
-            },
-            content_hash: "hash".into(),
-        },
-        guards: vec![],
-        body: "x".repeat(2000),
-        init_flow: FlowId::new(format!("init-{id}")),
-    }
+    let money = Money {
+        minor: 1,
+        currency: Currency::from_code("USD").unwrap(),
+    };
+    let record = NewRecord::new("acme", "SCHEDULED", money, "hash".into());
+    let flow = FlowId::new(format!("init-{id}"));
+    let (id, lane) = (ItemId::new(id), LaneName::new("bank"));
+    NewItem::new(id, lane, record, "x".repeat(2000), flow)
 }
 
 fn batch(name: usize) -> Vec<NewItem> {

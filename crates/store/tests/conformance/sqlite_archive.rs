@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::Connection;
 use tollgate_core::archive::ArchiveDay;
 use tollgate_core::id::{BatchId, FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::lane::LaneChange;
@@ -50,26 +51,13 @@ async fn with_one_ended(folder: &Path, time: &MovableTime) {
         )
         .await
         .unwrap();
-    let new = NewItem {
-        id: ItemId::new("p"),
-        lane: lane.clone(),
-        requested: None,
-        deadline: None,
-        hold_if_late: false,
-        record: NewRecord {
-            owner: "acme".into(),
-            by_owner: false,
-            status: "SCHEDULED".into(),
-            money: Money {
-                minor: 100,
-                currency: Currency::from_code("USD").unwrap(),
-            },
-            content_hash: "hash".into(),
-        },
-        guards: vec![],
-        body: "{}".into(),
-        init_flow: FlowId::new("init"),
+    let money = Money {
+        minor: 100,
+        currency: Currency::from_code("USD").unwrap(),
     };
+    let record = NewRecord::new("acme", "SCHEDULED", money, "hash".into());
+    let flow = FlowId::new("init");
+    let new = NewItem::new(ItemId::new("p"), lane.clone(), record, "{}", flow);
     store.admit(&payments(), vec![new]).await.unwrap();
     let batch = BatchId::new("BATCH-1");
     let claim = Claim {
@@ -163,6 +151,46 @@ async fn a_crash_between_copy_and_delete_leaves_one_item_and_the_next_run_goes_o
             .archived
             .is_some()
     );
+}
+
+#[tokio::test]
+async fn a_copy_that_a_crash_has_left_is_removed_before_its_day_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let time = MovableTime::default();
+    with_one_ended(folder.path(), &time).await;
+    let before = database_files(folder.path());
+    assert_eq!(move_all(&open(folder.path(), &time)).await.unwrap(), 1);
+    for (file, _) in database_files(folder.path()) {
+        fs::remove_file(file).unwrap();
+    }
+    for (file, bytes) in before {
+        fs::write(file, bytes).unwrap();
+    }
+    let first = ArchiveDay::of(open(folder.path(), &time).now().await.unwrap()).before(1);
+    // It was reopened and ended a day later; others ended on the first day.
+    let later = format!(
+        "UPDATE item_queue SET finished_at = finished_at + 86400000000;
+         INSERT INTO archived_day (item_type, day, state) VALUES ('PAYMENT', {}, 'OPEN');",
+        first.number()
+    );
+    let database = Connection::open(folder.path().join("tollgate.db")).unwrap();
+    database.execute_batch(&later).unwrap();
+    drop(database);
+    let store = open(folder.path(), &time);
+    let lines = async |day| {
+        let lines = store.archived_lines(&payments(), day, None, 10).await;
+        lines.unwrap().len()
+    };
+    assert_eq!(lines(first).await, 1, "what the crash has left");
+    assert_eq!(
+        store.close_days(&payments(), first.after(1)).await.unwrap(),
+        1
+    );
+    assert_eq!(lines(first).await, 0, "its item is hot");
+    time.advance(DAY);
+    assert_eq!(move_all(&store).await.unwrap(), 1);
+    store.close_days(&payments(), first.after(2)).await.unwrap();
+    assert_eq!(lines(first.after(1)).await, 1, "an item of its day stays");
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! What only PostgreSQL promises: open errors as sentences, and getting over database trouble.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod admissions;
 mod groups;
+mod known_packs;
 mod leadership;
 mod many_claimers;
 mod open_errors;

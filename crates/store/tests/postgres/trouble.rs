@@ -25,26 +25,14 @@ pub(crate) fn payments() -> ItemType {
 }
 
 pub(crate) fn item(id: &str) -> NewItem {
-    NewItem {
-        id: ItemId::new(id),
-        lane: LaneName::new("bank"),
-        requested: None,
-        deadline: None,
-        hold_if_late: false,
-        record: NewRecord {
-            owner: "acme".into(),
-            by_owner: false,
-            status: "SCHEDULED".into(),
-            money: Money {
-                minor: 1,
-                currency: Currency::from_code("USD").unwrap(),
-            },
-            content_hash: "hash".into(),
-        },
-        guards: vec![],
-        body: "{}".into(),
-        init_flow: FlowId::new(format!("init-{id}")),
-    }
+    let money = Money {
+        minor: 1,
+        currency: Currency::from_code("USD").unwrap(),
+    };
+    let record = NewRecord::new("acme", "SCHEDULED", money, "hash".into());
+    let flow = FlowId::new(format!("init-{id}"));
+    let (id, lane) = (ItemId::new(id), LaneName::new("bank"));
+    NewItem::new(id, lane, record, "{}", flow)
 }
 
 pub(crate) async fn open(options: PostgresOptions) -> Arc<PostgresStore> {

@@ -27,7 +27,7 @@ pub(crate) fn statements_of(store: &str) -> BTreeSet<String> {
 
 /// The texts in the code that are SQL, without what only the other store performs: where the
 /// dialects differ, `Sql::each` has SQLite's text first.
-fn statements_in(code: &str, store: &str) -> Vec<String> {
+pub(crate) fn statements_in(code: &str, store: &str) -> Vec<String> {
     assert!(
         !code.contains("prepare_cached(&format!"),
         "in pieces: {code}"

@@ -204,24 +204,11 @@ pub(crate) fn config() -> ItemTypeConfig {
 }
 
 fn new_item(id: &str, context_json: &str) -> NewItem {
-    NewItem {
-        id: ItemId::new(id),
-        lane: LaneName::new("default"),
-        requested: None,
-        deadline: None,
-        hold_if_late: false,
-        record: NewRecord {
-            owner: "o".into(),
-            by_owner: false,
-            status: "SCHEDULED".into(),
-            money: Money {
-                minor: 100,
-                currency: Currency::from_code("EUR").unwrap(),
-            },
-            content_hash: "h".into(),
-        },
-        body: context_json.to_owned(),
-        init_flow: FlowId::new("init"),
-        guards: vec![],
-    }
+    let money = Money {
+        minor: 100,
+        currency: Currency::from_code("EUR").unwrap(),
+    };
+    let record = NewRecord::new("o", "SCHEDULED", money, "h".into());
+    let (id, lane) = (ItemId::new(id), LaneName::new("default"));
+    NewItem::new(id, lane, record, context_json, FlowId::new("init"))
 }

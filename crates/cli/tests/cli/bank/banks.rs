@@ -190,7 +190,7 @@ fn a_bank_is_asked_about_a_payment_in_its_lane_or_directly_and_the_answer_is_exp
         assert!(none.contains("status 200\n"), "{none}");
         assert!(none.contains("not known (the row in line "), "{none}");
         assert!(
-            none.contains("the bank does not know pay_1; 1 seconds"),
+            none.contains("the bank does not know pay_1; from 1 seconds"),
             "{none}"
         );
         assert_eq!(ledger.arrivals(), arrived + 1, "it was asked");

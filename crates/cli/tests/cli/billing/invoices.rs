@@ -101,7 +101,7 @@ fn an_invoice_goes_from_its_customer_to_paid_and_tells_everything(footing: &Foot
         "rescheduled by local",
         "checked by all: continue: ",
         "sent to the provider",
-        "the provider has done it",
+        "the provider confirmed it",
         "ended",
     ] {
         assert!(told.contains(part), "{part}: {told}");

@@ -453,7 +453,7 @@ fn all_in_doubt_of_today_are_asked_about_and_only_evidence_ends_a_doubt() {
     let output = Command::new(BINARY).args(command).output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert!(
-        output.status.success() && out.starts_with("1 asked about"),
+        output.status.success() && out.starts_with("payments asked about: 1\n"),
         "{out}"
     );
 }

@@ -18,7 +18,7 @@ fn the_demo_proves_itself_and_its_exit_code_says_so() {
         "Rate certificate",
         "Control totals",
         "The bank's own ledger",
-        "took effect     300, twice 0",
+        "took effect     300, more than once 0",
     ] {
         assert!(report.contains(line), "{line:?} is missing from:\n{report}");
     }
@@ -47,5 +47,8 @@ fn a_demo_that_stays_keeps_its_console_open_until_it_is_ended() {
     let output = demo.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     let report = String::from_utf8(output.stdout).unwrap();
-    assert!(report.contains("took effect     50, twice 0"), "{report}");
+    assert!(
+        report.contains("took effect     50, more than once 0"),
+        "{report}"
+    );
 }

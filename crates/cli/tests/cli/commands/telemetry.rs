@@ -245,7 +245,7 @@ fn a_bank_that_says_another_amount_is_counted_logged_and_told_of_its_payment() {
     }
     let told = |id: &str| {
         let shown = get(server.address, &format!("/payments/{id}")).unwrap();
-        let told = "the bank's answer differs: amount: sent 10.00, the bank says 110.00";
+        let told = "the bank's answer differs: amount: sent 10.00, the bank reported 110.00";
         shown.body["timeline"].to_string().contains(told)
     };
     assert_eq!((told("same"), told("other")), (false, true));

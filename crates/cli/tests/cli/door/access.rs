@@ -6,17 +6,17 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate_contract::ROUTES;
+use tollgate_contract::{ROUTES, Role};
 
 use crate::door::error_codes::assert_marked;
 use crate::fixture::http::{Response, send};
 use crate::fixture::pair::{Pair, pair, payment};
 use crate::fixture::served::{BINARY, eventually};
-use crate::fixture::tokens::{Token, auth, call, token};
+use crate::fixture::tokens::{Token, auth, call, of_each_role, token};
 use crate::pages::console::Reader;
 
-/// Who is let in: anybody, ingest, read, operate.
-type Let = [bool; 4];
+/// Who is let in: anybody, and then each role: ingest, read, operate.
+type Let = [bool; 1 + Role::ALL.len()];
 const ANYBODY: Let = [true, true, true, true];
 const ANY_ROLE: Let = [false, true, true, true];
 const INGEST: Let = [false, true, false, true];
@@ -106,6 +106,7 @@ const MATRIX: &[(&str, &str, Let, u16)] = &[
     ("POST", "/admin/feeds/{feed}/pause", OPERATE, 400),
     ("POST", "/admin/feeds/{feed}/resume", OPERATE, 400),
     ("POST", "/admin/feeds/{feed}/seek", OPERATE, 400),
+    ("POST", "/admin/feeds/{feed}/forget", OPERATE, 400),
     ("GET", "/admin/in-doubt", READ, 200),
     ("POST", "/admin/in-doubt/ask", OPERATE, 200),
     ("GET", "/admin/in-doubt/{item_type}/{id}", READ, 404),
@@ -190,7 +191,7 @@ fn the_matrix_has_every_address_of_the_service() {
 
 #[test]
 fn every_address_answers_every_kind_of_caller_as_documented() {
-    let roles = ["ingest", "read", "operate"].map(|role| token(&format!("a-{role}"), role));
+    let roles = of_each_role();
     let pair = pair(&auth(&roles.each_ref()));
     let address = pair.server.address;
     let hash = roles[2].entry.split('"').nth(5).unwrap();
@@ -368,7 +369,7 @@ fn known(id: &str) -> Value {
 
 #[test]
 fn accounts_are_told_whole_to_those_who_operate_and_masked_to_the_others() {
-    let roles = ["ingest", "read", "operate"].map(|role| token(&format!("a-{role}"), role));
+    let roles = of_each_role();
     let one_refusal = "downstream.payments.streak = 1\n";
     let pair = pair(&format!("{one_refusal}{}", auth(&roles.each_ref())));
     let address = pair.server.address;

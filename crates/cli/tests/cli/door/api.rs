@@ -7,7 +7,7 @@ use tollgate_sandbox::{Bank, BankOptions};
 
 use crate::fixture::footing::{Footing, LONG, on_both_footings, take_in};
 use crate::fixture::http::{get, post, post_async, post_raw};
-use crate::fixture::pair::{pair, payment};
+use crate::fixture::pair::{day_ahead, pair, payment};
 use crate::fixture::served::{BINARY, Setting, eventually};
 
 on_both_footings!(
@@ -19,8 +19,8 @@ on_both_footings!(
 );
 
 fn far(mut payment: Value) -> Value {
-    payment["executeAt"] = json!("2027-03-01T16:00:00[America/Phoenix]");
-    payment["deadline"] = json!("2027-03-01T23:00:01Z");
+    payment["executeAt"] = json!(format!("{}T16:00:00[America/Phoenix]", day_ahead(60)));
+    payment["deadline"] = json!(format!("{}T23:00:01Z", day_ahead(60)));
     payment
 }
 
@@ -54,7 +54,7 @@ fn a_payment_is_planned_sent_and_told_about(footing: &Footing) {
         .collect();
     assert_eq!(what.first(), Some(&"accepted"));
     assert!(
-        what.contains(&"sent to the bank") && what.contains(&"the bank has done it"),
+        what.contains(&"sent to the bank") && what.contains(&"the bank confirmed it"),
         "{what:?}"
     );
     let entry = &pair.bank.ledger().entries()[0];

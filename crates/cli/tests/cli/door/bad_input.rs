@@ -245,7 +245,7 @@ fn no_answer_about_a_wrong_type_speaks_of_anything_but_the_field() {
                     "u32",
                     "u64",
                     "i64",
-                    "does not fit",
+                    "does not match its schema",
                 ] {
                     let place = format!("{method} {path} {body}: {}", answer.text);
                     assert!(!answer.text.contains(ours), "{place}");

@@ -11,18 +11,12 @@ fn payment(id: &str, amount: &str) -> NewPayment {
         account: account.to_owned(),
         name: name.to_owned(),
     };
+    let debtor = party("DE02120300000000202051", "Acme");
+    let creditor = party("DE02500105170137075030", "Bolt");
     NewPayment {
-        payment_id: id.to_owned(),
-        amount: amount.to_owned(),
-        currency: "USD".to_owned(),
-        debtor: party("DE02120300000000202051", "Acme"),
-        creditor: party("DE02500105170137075030", "Bolt"),
         execute_at: Some(in_ten_days()),
-        deadline: None,
-        on_missed_deadline: None,
-        gateway: None,
         reference: Some("invoice 42".to_owned()),
-        metadata: None,
+        ..NewPayment::new(id, amount, "USD", debtor, creditor)
     }
 }
 

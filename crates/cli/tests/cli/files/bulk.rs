@@ -297,7 +297,7 @@ fn a_file_that_cannot_be_taken_as_a_whole_is_refused_with_the_reason() {
             "creditor.name",
         ),
         (csv, &format!("{COLUMNS},colour\nx"), 400, "colour"),
-        (csv, &format!("{COLUMNS},amount\nx"), 400, "is there twice"),
+        (csv, &format!("{COLUMNS},amount\nx"), 400, "appears twice"),
     ];
     for (kind, body, status, says) in table {
         let answer = post_raw(address, "/payments/bulk", kind, body).unwrap();

@@ -311,7 +311,11 @@ fn an_import_has_a_name_and_an_author_and_says_when_it_came_before() {
         (&json!(1), &Value::Null)
     );
     assert_eq!(since["payments"][0]["status"], "SCHEDULED", "{since}");
-    assert!(page.text.contains("Its payments now"), "{}", page.text);
+    assert!(
+        page.text.contains("Current status of its payments"),
+        "{}",
+        page.text
+    );
     let third = import(address, &["--json", "--again"], &path);
     let third: Value = serde_json::from_slice(&third.stdout).unwrap();
     let third = third["batchId"].as_str().unwrap();

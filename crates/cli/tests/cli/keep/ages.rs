@@ -1,6 +1,7 @@
 //! What is put in force while the service runs is compared with how long ended items stay hot, and so are other ages with
 //! what is in force.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -74,13 +75,40 @@ fn rules_and_retry_schedules_that_look_back_further_than_hot_days_are_refused_wi
 
     // The ages that were changed while it ran are compared with the file that was changed since.
     ruled(864_000);
+    let floor = "must be at least 10, because of duplicate_within_secs of the rule twice; not 5";
+    refuses_to_start(&config, floor);
+}
+
+#[test]
+fn a_customer_who_retries_for_longer_than_the_files_hot_days_stops_the_start() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let bank = {
+        let _inside = runtime.enter();
+        Bank::start(BankOptions::default()).unwrap()
+    };
+    let setting = Setting::new(&bank, "invoices.ladder = [\"1d\"]\n");
+    let config = setting.config("127.0.0.1:0");
+    let server = Served::start_with(&[], &config);
+    accepted(&customer(&server, "c_1", &json!(["20d"])));
+    accepted(&customer(&server, "c_2", &json!(["9d"])));
+    server.kill();
+    let plain = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(
+        &config,
+        format!("{plain}\nretention.invoices.hot_days = 7\n"),
+    )
+    .unwrap();
+    let floor = "retention.hot_days of invoices must be at least 20, because of the retry schedule of customer c_1; not 7";
+    refuses_to_start(&config, floor);
+}
+
+fn refuses_to_start(config: &Path, why: &str) {
     let started = Command::new(BINARY)
         .args(["serve", "--config"])
-        .arg(&config)
+        .arg(config)
         .output()
         .unwrap();
     let said = String::from_utf8(started.stderr).unwrap();
     assert_eq!(started.status.code(), Some(1), "{said}");
-    let floor = "must be at least 10, because of duplicate_within_secs of the rule twice; not 5";
-    assert!(said.contains(floor), "{said}");
+    assert!(said.contains(why), "{said}");
 }

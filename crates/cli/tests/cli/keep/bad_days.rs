@@ -61,10 +61,16 @@ fn a_bad_day_of_the_folder_is_told_in_one_sentence_and_loses_nothing() {
         mismatch(&server, told);
     }
     std::fs::remove_file(scene.manifest()).unwrap();
-    mismatch(&server, "manifest.json is missing");
+    mismatch(
+        &server,
+        "manifest.json is missing; the database has the whole day",
+    );
     std::fs::write(scene.manifest(), &manifest).unwrap();
     std::fs::remove_file(&file).unwrap();
-    mismatch(&server, "is missing; bring it back from a copy");
+    mismatch(
+        &server,
+        "is missing; the database has the whole day, so write it again (tollgate archive export 2024-02-29)",
+    );
     std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
     mismatch(&server, "is damaged");
     let mut longer = bytes.clone();
@@ -151,6 +157,9 @@ fn a_restore_into_a_store_that_has_an_id(scene: &Scene) {
     says(&refused, &["PAYMENT/p0600", "nothing was overwritten"]);
     let shown = get(server.address, "/payments/p0600").unwrap();
     assert_eq!(shown.status, 200, "{}", shown.text);
+    // The first page, which has no conflict, was not written.
+    let taken = post(server.address, "/payments", &payment("p0000")).unwrap();
+    assert_eq!(taken.status, 201, "{}", taken.text);
 }
 
 fn start_refused(config: &Path) -> String {

@@ -8,15 +8,16 @@ use tollgate_core::archive::ArchivedItem;
 use super::archive::{Scene, act, done, reaches};
 use super::day::{COUNT, DAY, items};
 use super::erase::{around, files_of, is_in, tollgate};
-use crate::fixture::footing::database;
+use super::trouble::{asked, comes_to_count, needed, status};
+use crate::fixture::footing::{LONG, database};
 use crate::fixture::http::{get, post};
 use crate::fixture::pair::payment;
-use crate::fixture::served::Served;
+use crate::fixture::served::{Served, eventually_or};
 
-const ACCOUNT: &str = "DE02120300000000202051";
+pub(super) const ACCOUNT: &str = "DE02120300000000202051";
 const NAME: &str = "Annemarie-Testfall";
 /// Hers: on the first, a middle and the last page.
-const HERS: [usize; 3] = [3, 350, 699];
+pub(super) const HERS: [usize; 3] = [3, 350, 699];
 /// Another person's, erased by its id.
 const ANOTHERS: usize = 5;
 
@@ -68,8 +69,68 @@ fn erased_from_a_file(url: Option<String>) {
     nothing_of_her_is_left(&scene);
 }
 
+#[test]
+fn an_erasure_that_cannot_reach_the_files_says_why_until_it_can() {
+    const KIND: &str = "erasures-stuck";
+    const GAUGE: &str = "tollgate_erasures_in_trouble";
+    let scene = Scene::with(None, &with_her());
+    let server = scene.start(0);
+    reaches(&server, "EXPORTED");
+    assert_eq!(done(&server, "run")["dropped"], 1);
+    let preview = tollgate(server.address, &["--account", ACCOUNT]);
+    // As a disk that is not mounted.
+    let (folder, aside) = (
+        scene.folder.path(),
+        scene.folder.path().with_extension("aside"),
+    );
+    std::fs::rename(folder, &aside).unwrap();
+    std::fs::write(folder, "a note").unwrap();
+    let wish = json!({"account": ACCOUNT, "digest": preview["digest"], "reason": "request 4711"});
+    let started = post(server.address, "/admin/erasures", &wish).unwrap();
+    assert_eq!(started.status, 202, "{}", started.text);
+    let id = started.body["erasureId"].as_str().unwrap();
+    let path = format!("/admin/erasures/{id}");
+    let stuck = eventually_or("it says why it waits", LONG, || {
+        let shown = asked(&server, &path);
+        let has_why = shown["trouble"].is_string();
+        if has_why {
+            Ok(shown)
+        } else {
+            Err(shown.to_string())
+        }
+    });
+    let why = stuck["trouble"].as_str().unwrap();
+    assert!(why.contains("Not a directory"), "{stuck}");
+    assert_eq!(stuck["stage"], "ARCHIVE", "{stuck}");
+    assert_ne!(stuck["troubledSince"], Value::Null);
+    let sentence = needed(&server, KIND).unwrap();
+    assert_eq!(sentence, format!("{id} waits: {why}"));
+    let (code, said) = status(&server);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains(&sentence), "{said}");
+    comes_to_count(&server, GAUGE, "1");
+
+    std::fs::remove_file(folder).unwrap();
+    std::fs::rename(&aside, folder).unwrap();
+    let ended = eventually_or("it goes on", LONG, || {
+        let shown = asked(&server, &path);
+        let has_ended = shown["stage"] == "DONE";
+        if has_ended {
+            Ok(shown)
+        } else {
+            Err(shown.to_string())
+        }
+    });
+    assert_eq!(
+        (&ended["trouble"], &ended["files"]),
+        (&Value::Null, &json!(1))
+    );
+    comes_to_count(&server, GAUGE, "0");
+    assert_eq!(needed(&server, KIND), None);
+}
+
 /// The day, with her among others.
-fn with_her() -> Vec<ArchivedItem> {
+pub(super) fn with_her() -> Vec<ArchivedItem> {
     let mut items = items();
     for number in HERS {
         let body = items[number].body.take().unwrap();
@@ -79,7 +140,7 @@ fn with_her() -> Vec<ArchivedItem> {
     items
 }
 
-fn id_of(number: usize) -> String {
+pub(super) fn id_of(number: usize) -> String {
     format!("p{number:04}")
 }
 
@@ -141,7 +202,7 @@ fn repeats_and_shown(server: &Served) {
 }
 
 /// Every byte of the store, and every line of every file.
-fn nothing_of_her_is_left(scene: &Scene) {
+pub(super) fn nothing_of_her_is_left(scene: &Scene) {
     assert_eq!(about_her(&scene.zcat()), 0);
     let bytes = match &scene.url {
         None => files_of(scene.setting.folder.path()),

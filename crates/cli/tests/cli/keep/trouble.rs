@@ -90,9 +90,14 @@ pub(super) fn asked(server: &Served, path: &str) -> Value {
 
 /// The sentence about the day, or nothing.
 fn told(server: &Served) -> Option<String> {
+    needed(server, KIND)
+}
+
+/// The sentence about the one that needs a person for this reason, or nothing.
+pub(super) fn needed(server: &Served, kind: &str) -> Option<String> {
     let answer = asked(server, "/admin/needs-you");
     let needs = answer["needs"].as_array().unwrap();
-    let need = needs.iter().find(|need| need["kind"] == KIND)?;
+    let need = needs.iter().find(|need| need["kind"] == kind)?;
     assert_eq!(need["count"], 1, "{need}");
     Some(need["details"][0]["what"].as_str().unwrap().to_owned())
 }
@@ -106,7 +111,7 @@ fn comes_to_be_told(server: &Served, parts: &[&str]) -> String {
 }
 
 /// Exit code and text of `tollgate status`.
-fn status(server: &Served) -> (Option<i32>, String) {
+pub(super) fn status(server: &Served) -> (Option<i32>, String) {
     let address = format!("http://{}", server.address);
     let run = Command::new(BINARY)
         .args(["status", "--server", &address])
@@ -118,7 +123,7 @@ fn status(server: &Served) -> (Option<i32>, String) {
 const IN_TROUBLE: &str = "tollgate_archive_days_in_trouble";
 const READY: &str = "tollgate_archive_days_ready{item_type=\"PAYMENT\"}";
 
-fn comes_to_count(server: &Served, metric: &str, days: &str) {
+pub(super) fn comes_to_count(server: &Served, metric: &str, days: &str) {
     eventually_or(metric, LONG, || {
         let metrics = get(server.address, "/metrics").unwrap().text;
         let mut lines = metrics.lines();
@@ -133,6 +138,24 @@ pub(super) fn run(server: &Served) -> Value {
     let answer = post(server.address, "/admin/archive/run", &because).unwrap();
     assert_eq!(answer.status, 200, "{}", answer.text);
     answer.body
+}
+
+/// Somebody else holds the folder, which is no trouble.
+fn is_skipped(server: &Served) {
+    let round = run(server);
+    assert_eq!(
+        (&round["exported"], &round["troubles"]),
+        (&json!(0), &json!([]))
+    );
+    let address = format!("http://{}", server.address);
+    let run = Command::new(BINARY)
+        .args(["archive", "run", "--reason", "a test", "--server", &address])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(run.stdout).unwrap();
+    assert_eq!(run.status.code(), Some(0), "{said}");
+    let why = format!("PAYMENT-{DAY} was skipped: another export, verification or restore");
+    assert!(said.contains(&why), "{said}");
 }
 
 #[test]
@@ -171,7 +194,7 @@ fn a_day_in_trouble_needs_a_person_through_restarts_until_the_next_round_succeed
     lock.lock().unwrap();
     let server = shelf.start();
     assert_eq!(told(&server).as_ref(), Some(&sentence));
-    assert_eq!(run(&server)["exported"], 0);
+    is_skipped(&server);
     assert_eq!(told(&server), Some(sentence));
     comes_to_count(&server, IN_TROUBLE, "1");
     drop(lock);
@@ -192,6 +215,37 @@ fn a_day_in_trouble_needs_a_person_through_restarts_until_the_next_round_succeed
     std::fs::write(shelf.manifest(), manifest).unwrap();
     assert_eq!(run(&server)["troubles"], json!([]));
     assert_eq!(told(&server), None);
+}
+
+#[test]
+fn a_day_that_is_never_exported_needs_a_person_though_nothing_fails() {
+    const OVERDUE: &str = "tollgate_archive_days_overdue";
+    let shelf = Shelf::new();
+    // As a process that was stopped in the middle of an export.
+    let lock = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(shelf.folder.path().join(".lock"))
+        .unwrap();
+    lock.lock().unwrap();
+    let server = shelf.start();
+    let late = needed(&server, "archive-overdue").unwrap();
+    let expected = format!("PAYMENT of {DAY} has had no file since 2024-03-31T00:00:00Z");
+    assert!(late.starts_with(&expected), "{late}");
+    assert_eq!(told(&server), None, "nothing has failed");
+    assert_eq!(status(&server).0, Some(3));
+    comes_to_count(&server, OVERDUE, "1");
+    let page = || Reader::local(server.address).page("/console/archive").text;
+    let order = "Every day of the archive is in order";
+    assert!(page().contains("has had no file since") && !page().contains(order));
+    let shown = asked(&server, "/admin/archive/status");
+    assert_eq!(shown["overdue"], json!([late]));
+
+    drop(lock);
+    assert_eq!(run(&server)["exported"], 1);
+    assert_eq!(needed(&server, "archive-overdue"), None);
+    assert!(page().contains(order));
+    comes_to_count(&server, OVERDUE, "0");
 }
 
 #[test]

@@ -109,12 +109,12 @@ fn a_person_asks_the_bank_and_its_word_ends_the_doubt(footing: &Footing) {
         (pair.shown("p1")["queueStatus"] == "READY").then_some(())
     });
     let silent = pair.tollgate(&ask).unwrap();
-    let said = "1 asked about, 0 answered, 0 resolved";
+    let said = "payments asked about: 1, answered: 0, resolved: 0";
     assert!(silent.starts_with(said), "{silent}");
     pair.bank.set_faults("".parse().unwrap());
     let before = pair.bank.ledger().arrivals();
     let told = pair.tollgate(&ask).unwrap();
-    let said = "1 asked about, 1 answered, 1 resolved";
+    let said = "payments asked about: 1, answered: 1, resolved: 1";
     assert!(told.starts_with(said), "{told}");
     assert_eq!(pair.bank.ledger().arrivals(), before + 1, "a question");
     pair.data(&["types", "enable", "PAYMENT", "--reason", "enough"]);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::fixture::http::{get, post};
-use crate::fixture::pair::{pair, payment};
+use crate::fixture::pair::{day_ahead, pair, payment};
 use crate::fixture::served::{Served, eventually};
 
 /// `http.drain_secs` in these tests.
@@ -25,7 +25,7 @@ fn time_to_stop(server: Served) -> Duration {
 
 fn later(id: &str) -> Value {
     let mut payment = payment(id);
-    payment["executeAt"] = json!("2027-03-01T16:00:00Z");
+    payment["executeAt"] = json!(format!("{}T16:00:00Z", day_ahead(60)));
     payment
 }
 

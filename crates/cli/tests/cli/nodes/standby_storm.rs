@@ -361,7 +361,7 @@ fn a_standby_with_other_settings_says_so_and_does_not_lead() {
     let group = Group::new("");
     let leader = group.start();
     let odd = group.also("gate.margin = 0.1\n").start("127.0.0.1:0");
-    let why = "gate.margin is 0.02 there and 0.1 here";
+    let why = "gate.margin is 0.02 for the leader and 0.1 here";
     eventually("it is said", Duration::from_secs(30), || {
         let nodes = get(odd.address, "/admin/nodes").ok()?.body["nodes"].clone();
         let mut nodes = nodes.as_array()?.clone().into_iter();

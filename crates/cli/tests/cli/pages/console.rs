@@ -6,11 +6,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tollgate_contract::Role;
 
 use crate::fixture::http::{Response, get, post, send};
 use crate::fixture::pair::{pair, payment};
 use crate::fixture::served::eventually;
-use crate::fixture::tokens::{auth, token};
+use crate::fixture::tokens::{auth, of_each_role, token};
 
 const FORM: &str = "content-type: application/x-www-form-urlencoded";
 
@@ -85,10 +86,10 @@ fn lane(address: SocketAddr) -> Value {
 
 #[test]
 fn each_role_sees_its_own_pages_and_nobody_sees_any_without_signing_in() {
-    let roles = ["ingest", "read", "operate"].map(|role| token(&format!("a-{role}"), role));
+    let roles = of_each_role();
     let pair = pair(&auth(&roles.each_ref()));
     let address = pair.server.address;
-    let pages: [(&str, [u16; 3]); 22] = [
+    let pages: [(&str, [u16; Role::ALL.len()]); 24] = [
         ("/", [303, 200, 200]),
         ("/console/lanes/default", [403, 200, 200]),
         ("/console/lanes/none", [403, 404, 404]),
@@ -106,11 +107,13 @@ fn each_role_sees_its_own_pages_and_nobody_sees_any_without_signing_in() {
         ("/console/in-doubt", [403, 200, 200]),
         ("/console/in-doubt?type=INVOICE", [403, 200, 200]),
         ("/console/imports", [200, 200, 200]),
+        ("/console/feeds", [403, 200, 200]),
         ("/console/dead-letters", [403, 200, 200]),
         ("/console/jobs", [403, 200, 200]),
         ("/console/item-types", [403, 200, 200]),
         ("/console/audit", [403, 200, 200]),
         ("/console/totals", [403, 200, 200]),
+        ("/console/archive", [403, 200, 200]),
     ];
     let nobody = Reader::local(address);
     let readers = roles
@@ -323,7 +326,7 @@ fn a_live_page_shows_what_was_sent_and_does_not_keep_the_service_from_stopping()
         let event = first_event(address);
         event.contains("class=\"bar\"").then_some(event)
     });
-    assert!(event.contains("nothing waits"), "{event}");
+    assert!(event.contains("nothing is waiting"), "{event}");
     let mut open = TcpStream::connect(address).unwrap();
     open.write_all(b"GET /console/live HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .unwrap();

@@ -210,7 +210,12 @@ fn a_schedule_is_seen_before_it_is_saved_and_not_over_somebody_elses_change() {
     assert!(!wrong.text.contains(NASTY), "{}", wrong.text);
 
     let of_customer = format!("{path}?customer=c_1");
-    assert!(reader.page(&of_customer).text.contains("No own schedule"));
+    assert!(
+        reader
+            .page(&of_customer)
+            .text
+            .contains("No schedule of its own")
+    );
     let own = fields.replace("customer=&", "customer=c_1&");
     assert_eq!(
         led(&reader.form(path, &own)),

@@ -39,10 +39,10 @@ fn a_shift_at_the_console() {
 
 fn an_empty_system_says_so_and_fits(browser: &Browser) {
     let pages = [
-        ("/", "nothing waits"),
+        ("/", "nothing is waiting"),
         ("/console/lanes/default", "always open"),
         ("/console/payments", "There are none."),
-        ("/console/needs-you", "Nothing needs you."),
+        ("/console/needs-you", "Nothing needs attention."),
         ("/console/held", "Nothing is held."),
         ("/console/in-doubt", "Nothing is in doubt."),
         ("/console/imports", "No imports yet."),

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use crate::fixture::browser::Browser;
 use crate::fixture::pair::pair;
-use crate::fixture::tokens::{Token, auth, call, token};
+use crate::fixture::tokens::{Token, auth, call, of_each_role, token};
 
 const LANE: &str = "/console/lanes/default";
 
 #[test]
 fn each_role_sees_and_may_do_only_its_own_in_a_session_that_ends() {
-    let roles = ["ingest", "read", "operate"].map(|role| token(&format!("a-{role}"), role));
+    let roles = of_each_role();
     let other = token("b-operate", "operate");
     let [ingest, read, operate] = &roles;
     let pair = pair(&auth(&[ingest, read, operate, &other]));
@@ -83,7 +83,7 @@ fn who_hands_payments_in_sees_no_lanes(browser: &Browser, token: &Token) {
     enter(browser, token);
     browser.sees("a-ingest");
     assert_eq!(browser.address(), "/console/payments");
-    browser.sees("Your token may look up single payments by their id.");
+    browser.sees("Your token only allows you to look up individual payments by id.");
     let shown = ["Payments", "Imports", "Now", "In doubt", "Audit"].map(|name| has(browser, name));
     assert_eq!(shown, [true, true, false, false, false]);
     browser.open(LANE);
@@ -95,7 +95,7 @@ fn who_hands_payments_in_sees_no_lanes(browser: &Browser, token: &Token) {
 fn who_reads_sees_all_and_acts_on_nothing(browser: &Browser, token: &Token) {
     enter(browser, token);
     browser.sees("a-read");
-    browser.sees("nothing waits");
+    browser.sees("nothing is waiting");
     let shown = ["Payments", "Imports", "Now", "In doubt", "Audit"].map(|name| has(browser, name));
     assert_eq!(shown, [true; 5]);
     let pages = [
@@ -142,5 +142,5 @@ fn the_page_that_was_asked_for_comes_after_signing_in(browser: &Browser, token: 
     browser.open("/");
     browser.sees("Sign in to continue");
     sign_in(browser, &token.text);
-    browser.sees("nothing waits");
+    browser.sees("nothing is waiting");
 }

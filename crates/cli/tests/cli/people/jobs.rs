@@ -159,7 +159,7 @@ fn what_cannot_be_meant_is_refused_with_one_sentence() {
         (
             json!({"act": "cancel", "filter": {"all": true}}),
             "filter",
-            "finds no item of type PAYMENT",
+            "matches no item of type PAYMENT",
         ),
         (
             json!({"act": "burn", "filter": {"all": true}}),

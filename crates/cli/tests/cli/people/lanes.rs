@@ -8,7 +8,7 @@ use tollgate_core::Timestamp;
 
 use crate::fixture::footing::{Footing, LONG, on_both_footings, take_in};
 use crate::fixture::http::{get, post};
-use crate::fixture::pair::{Pair, pair, payment};
+use crate::fixture::pair::{Pair, day_ahead, pair, payment};
 use crate::fixture::served::{BINARY, eventually};
 
 on_both_footings!(a_pause_ends_by_itself_and_a_held_payment_waits_for_a_person,);
@@ -99,10 +99,10 @@ fn a_calendar_closes_a_lane_and_the_plan_keeps_to_it() {
     let preview = pair
         .tollgate(&["lanes", "replan", "default", "--preview"])
         .unwrap();
-    assert!(preview.contains("earlier           1"), "{preview}");
+    assert!(preview.contains("earlier                 1"), "{preview}");
     assert_eq!(pair.arrivals(), 0);
     let replanned = pair.tollgate(&["lanes", "replan", "default", "--reason", "open again"]);
-    assert!(replanned.unwrap().contains("earlier           1"));
+    assert!(replanned.unwrap().contains("earlier                 1"));
     pair.wait_for(1);
 }
 
@@ -312,7 +312,7 @@ fn a_change_that_would_strand_everything_asks_for_confirmation() {
     let pair = pair("");
     let address = pair.server.address;
     let mut later = payment("p1");
-    later["executeAt"] = json!("2027-03-01T16:00:00Z");
+    later["executeAt"] = json!(format!("{}T16:00:00Z", day_ahead(60)));
     pair.pay(&later);
     let closed = json!({"zone": "UTC", "blackouts": [
         {"from": "2020-01-01T00:00:00Z", "to": "2020-12-31T00:00:00Z", "reason": "x"}]});

@@ -329,7 +329,7 @@ impl Shift {
         )
         .unwrap();
         assert_eq!(stale.status, 409, "{}", stale.text);
-        assert!(stale.text.contains(" now, and you saw "), "{}", stale.text);
+        assert!(stale.text.contains(" now, but you saw "), "{}", stale.text);
         let count = left.to_string();
         let reason = ["--reason", "they are paid tomorrow", "--count", &count];
         self.pair.data(&[&["seen", "held"][..], &reason].concat());
@@ -356,7 +356,7 @@ impl Shift {
                 browser.is_whole();
             }
         }
-        browser.fill("Switch on because", "incident 12 is over");
+        browser.fill("Reason for switching on", "incident 12 is over");
         browser.click("Switch on PAYMENT");
         browser.sees("Saved. The change applies to every node.");
         assert_eq!(browser.all(".banner"), [""; 0]);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tollgate_conformance::postgres as cluster;
 
 use crate::fixture::footing::{Footing, LONG, database, on_both_footings};
-use crate::fixture::pair::{Pair, payment};
+use crate::fixture::pair::{Pair, day_ahead, payment};
 use crate::fixture::served::eventually;
 
 on_both_footings!(
@@ -33,7 +33,7 @@ impl Pair {
 
 fn far(id: &str) -> Value {
     let mut payment = payment(id);
-    payment["executeAt"] = json!("2027-03-01T16:00:00Z");
+    payment["executeAt"] = json!(format!("{}T16:00:00Z", day_ahead(60)));
     payment
 }
 
@@ -51,17 +51,18 @@ fn payments_are_listed_shown_moved_and_withdrawn(footing: &Footing) {
     let (_, next) = page.split_once("more: --after ").unwrap();
     let rest = pair.told(&["payments", "list", "--after", next.trim()]);
     assert!(rest.contains("\na ") && !rest.contains("more"), "{rest}");
+    let day_later = format!("{}T16:00:00Z", day_ahead(61));
     let moved = [
         "payments",
         "reschedule",
         "b",
         "--at",
-        "2027-03-02T16:00:00Z",
+        &day_later,
         "--reason",
         "later",
     ];
     let moved = pair.data(&moved);
-    assert_eq!(moved["scheduledTime"], "2027-03-02T16:00:00Z");
+    assert_eq!(moved["scheduledTime"], day_later);
     // As at intake.
     for at in ["2001-01-01T00:00:00Z", "2999-01-01T00:00:00Z"] {
         let wrong = ["payments", "reschedule", "b", "--at", at, "--reason", "no"];

@@ -341,7 +341,7 @@ fn a_check_lists_every_problem_and_a_start_stops_at_the_first() {
     assert!(!output.status.success());
     assert_eq!(said.trim().lines().count(), 1, "one sentence, not: {said}");
     assert!(
-        said.contains("rules[0] \"a\": require there is no \"amount\""),
+        said.contains("rules[0] \"a\": require has an unknown name \"amount\""),
         "{said}"
     );
     assert!(said.contains("and 3 more"), "{said}");

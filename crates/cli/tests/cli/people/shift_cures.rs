@@ -136,7 +136,7 @@ impl Shift {
         person.click("Ask the banks about all…");
         person.confirm("ask", count);
         let mut person = self.at_the_first_page();
-        person.because("Switch on because", "incident 13 is over");
+        person.because("Reason for switching on", "incident 13 is over");
         person.click("Switch on PAYMENT");
         self.until_paid("lost", count);
         self.needs(&[]);

@@ -183,7 +183,7 @@ fn every_surface_knows_what_stands_in_the_way() {
     );
     let verdict = told["verdict"].as_str().unwrap();
     assert!(
-        verdict.contains("the plan of 100 per 4 s binds"),
+        verdict.contains("the limiting factor is the plan of 100 per 4 s"),
         "{verdict}"
     );
     let enough = json!({"change": told["enough"]});
@@ -196,7 +196,7 @@ fn every_surface_knows_what_stands_in_the_way() {
         told["verdict"]
             .as_str()
             .unwrap()
-            .starts_with("all 400 with a deadline are in time")
+            .starts_with("all 400 with a deadline meet it")
     );
     let feed = pair.forecast(&json!({"count": 10, "executeAt": hour.to_string()}));
     let verdict = feed["verdict"].as_str().unwrap();
@@ -264,7 +264,7 @@ fn an_import_says_what_holds_now(pair: &Pair, hour: Timestamp) {
         hour - Duration::from_secs(1),
         hour + Duration::from_hours(4),
     );
-    let late = "20 that wait will miss their deadline; at intake: ";
+    let late = "20 of those waiting will miss their deadline; at intake: ";
     now("the import knows the blackout", 20, 0, late);
     pair.pause(json!({}));
     now(

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tollgate_conformance::postgres::{Cluster, connect, sql};
 
 use crate::fixture::http::{get, post, post_raw};
-use crate::fixture::pair::payment;
+use crate::fixture::pair::{day_ahead, payment};
 use crate::nodes::standby::{Group, wait_for_role};
 use crate::promises::forecast::pay_all;
 
@@ -124,11 +124,11 @@ fn questions(batch: &str) -> Vec<Question> {
     ]
 }
 
-/// A payment for next year, with a deadline.
+/// A payment for a later day, with a deadline.
 fn later(id: &str) -> Value {
     let mut order = payment(id);
-    order["executeAt"] = json!("2027-03-01T16:00:00Z");
-    order["deadline"] = json!("2027-03-02T16:00:00Z");
+    order["executeAt"] = json!(format!("{}T16:00:00Z", day_ahead(60)));
+    order["deadline"] = json!(format!("{}T16:00:00Z", day_ahead(61)));
     order
 }
 

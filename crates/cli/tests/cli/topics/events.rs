@@ -267,7 +267,7 @@ fn a_process_that_would_publish_elsewhere_says_so_in_one_sentence() {
     let same = group.start();
     let other = events(&kafka).replace("\"events\"", "\"elsewhere\"");
     let other = group.also(&other).start("127.0.0.1:0");
-    let said = "events.topic is events at the process that publishes and elsewhere at another; \
+    let said = "events.topic is events in the process that publishes and elsewhere in another; \
                 give all processes the same settings";
     eventually_or("it says so", LONG, || match shown(first.address) {
         events if events["difference"] == said => Ok(()),

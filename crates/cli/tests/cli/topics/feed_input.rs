@@ -66,7 +66,7 @@ fn a_huge_record_is_put_aside_and_a_position_beyond_the_end_pauses_the_feed() {
     assert_eq!(act(address, "resume", &because).0, 200);
     let feed = wait_until(&pair, "it is paused", |feed| feed["pausedBy"] == "feed");
     let why = feed["pausedWhy"].as_str().unwrap();
-    let says = "partition 0 of topic payments ends at 1, but 1000 is to be read next";
+    let says = "partition 0 of topic payments ends at 1, but the next position to read is 1000";
     assert!(why.starts_with(says), "{why}");
     wait_for_need(&pair, "feeds-stopped", 1);
     assert_eq!(act(address, "seek", &seek(1)).0, 200);
@@ -105,7 +105,7 @@ fn without_the_right_to_its_dead_letter_topic_a_feed_is_paused_and_goes_on_when_
     // Resumed too early, it is paused once more.
     let resume = ["feeds", "resume", "in", "--reason", "granted"];
     let said = tollgate(&pair, &resume);
-    assert!(said.contains("feed in is read again"), "{said}");
+    assert!(said.contains("feed in is resumed"), "{said}");
     let again = paused(Some(first["pausedAt"].clone()));
     assert_eq!(again["partitions"][0]["position"], 1, "nothing is passed");
     kafka.deny("dead", false);

@@ -109,5 +109,8 @@ fn are_called_invoices(pair: &Pair) {
     let import = feed["partitions"][0]["batchId"].as_str().unwrap();
     let import = shown(&format!("/console/imports/{import}"));
     assert!(import.contains("1 invoice, "), "{import}");
-    assert!(import.contains("<h2>Its invoices now</h2>"), "{import}");
+    assert!(
+        import.contains("<h2>Current status of its invoices</h2>"),
+        "{import}"
+    );
 }

@@ -95,7 +95,7 @@ fn every_record_is_paid_put_aside_or_answered(footing: &Footing) {
     judge_answers(&mut kafka);
     let listed = tollgate(&pair, &["feeds", "list"]);
     assert!(
-        listed.contains("in (payments) is running: 10 records read, 0 left, 4 dead letters"),
+        listed.contains("in (payments) is running: 10 records read, 0 unread, 4 dead letters"),
         "{listed}"
     );
     let errors = get(
@@ -206,11 +206,19 @@ fn a_feed_is_paused_moved_and_resumed_by_people() {
     let because = json!({"reason": "a test"});
     assert_eq!(act(address, "seek", &seek(0)).0, 409, "it runs");
     assert_eq!(act(address, "resume", &because).0, 409, "it is not paused");
+    let (status, refused) = act(address, "forget", &because);
+    assert_eq!(status, 409, "{refused}");
 
     let paused = tollgate(&pair, &["feeds", "pause", "in", "--reason", "a drill"]);
     assert!(paused.contains("feed in is paused"), "{paused}");
     let feed = shown(address).unwrap();
     assert_eq!(feed["pausedWhy"], "a drill");
+    assert_eq!(feed["partitions"][0]["owner"], Value::Null);
+    let listed = tollgate(&pair, &["feeds", "list"]);
+    assert!(
+        listed.contains("number of unread records unknown while paused"),
+        "{listed}"
+    );
     kafka.produce("payments", &[at_0("p2"), at_0("p3")]);
     let words = [
         "feeds",

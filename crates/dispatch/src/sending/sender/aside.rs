@@ -15,7 +15,7 @@ impl Sender {
         let stop = RuleStop {
             actor: actor::SENDER,
             rules: vec!["description".to_owned()],
-            why: format!("the bank's description makes no request of it: {why}"),
+            why: format!("the bank's description cannot be applied to it: {why}"),
             rejected: None,
         };
         tracing::warn!(item = %job.item, "held: {}", stop.why);

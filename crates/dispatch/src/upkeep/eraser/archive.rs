@@ -12,23 +12,51 @@ use tollgate_core::ports::{
     StoreResult,
 };
 
-use super::files::Written;
+use super::files::{Written, is_outdated};
 use super::{Eraser, REST};
 
-/// Notifications come last: they are judged by which payments were erased.
-const TYPES: [&str; 3] = ["PAYMENT", "INVOICE", NOTIFICATION];
 const PAYMENT: &str = "PAYMENT";
 const NOTIFICATION: &str = "NOTIFICATION";
 const DAYS_AT_ONCE: u32 = 100;
 const LINES_AT_ONCE: u32 = 200;
 const ENTRIES_AT_ONCE: u32 = 1000;
 
-/// Where it stands: behind an item of a day of a type.
+/// Where it stands: behind an item of a day of a type, or behind the day.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Place {
     kind: usize,
     day: Option<ArchiveDay>,
     after: Option<ItemId>,
+    /// Noted before the first line of the day is erased: what is not in its file any more is not found in its lines.
+    #[serde(default)]
+    is_changed: bool,
+}
+
+impl Place {
+    fn of_type(kind: usize) -> Self {
+        Self {
+            kind,
+            ..Self::default()
+        }
+    }
+
+    /// Lines of the day were looked at or changed, and it is not done.
+    fn is_inside(&self) -> bool {
+        self.after.is_some() || self.is_changed
+    }
+
+    fn behind_the_day(&mut self) {
+        (self.after, self.is_changed) = (None, false);
+    }
+}
+
+/// Which are sought in the archive.
+fn types(stage: ErasureStage) -> &'static [&'static str] {
+    if stage == ErasureStage::ArchivedNotifications {
+        &[NOTIFICATION]
+    } else {
+        &[PAYMENT, "INVOICE"]
+    }
 }
 
 impl Eraser {
@@ -38,17 +66,14 @@ impl Eraser {
             text => serde_json::from_str(text)
                 .map_err(|e| StoreError::Bug(format!("the place of {}: {e}", erasure.id)))?,
         };
-        for (kind, name) in TYPES.iter().enumerate().skip(place.kind) {
+        for (kind, name) in types(erasure.stage).iter().enumerate().skip(place.kind) {
             if kind != place.kind {
-                place = Place {
-                    kind,
-                    ..Place::default()
-                };
+                place = Place::of_type(kind);
             }
             match &erasure.wish {
                 Some(ErasureWish::Item(item)) if *name != NOTIFICATION => {
                     if item.item_type.as_str() == *name {
-                        self.archived_item(erasure, item).await?;
+                        self.archived_item(erasure, item, &mut place).await?;
                     }
                 }
                 _ => self.days(erasure, &mut place).await?,
@@ -58,7 +83,12 @@ impl Eraser {
     }
 
     /// By its id the day is known.
-    async fn archived_item(&self, erasure: &ErasureView, item: &Item) -> StoreResult<()> {
+    async fn archived_item(
+        &self,
+        erasure: &ErasureView,
+        item: &Item,
+        place: &mut Place,
+    ) -> StoreResult<()> {
         let kind = &item.item_type;
         let asked = KnownAsked {
             item: item.clone(),
@@ -75,35 +105,45 @@ impl Eraser {
         let found = self.store.archived_item(item).await?;
         let day = found.as_ref().map(ArchivedItem::day);
         let found = found.filter(is_it);
+        if found.is_some() {
+            self.note_change(erasure, place).await?;
+        }
         let erased = self
             .erase_lines(erasure, found.into_iter().collect())
             .await?;
         let written = match day {
             Some(day) if is_back => self.file_and_drop(erasure, kind, day).await?,
-            Some(day) => self.file_again(erasure, kind, day).await?,
+            Some(day) => {
+                self.file_again(erasure, kind, day, place.is_changed)
+                    .await?
+            }
             None => Written::No,
         };
-        self.note(erasure, None, erased, written).await
+        *place = Place::of_type(place.kind + 1);
+        self.note(erasure, place, erased, written).await
     }
 
     async fn days(&self, erasure: &ErasureView, place: &mut Place) -> StoreResult<()> {
-        let kind = ItemType::new(TYPES[place.kind]);
+        let Some(kind) = types(erasure.stage).get(place.kind) else {
+            return Ok(());
+        };
+        let kind = ItemType::new(*kind);
         loop {
             // A day that was begun is gone on with.
-            let after = place.day.map(|day| match &place.after {
-                Some(_) => day.before(1),
-                None => day,
-            });
+            let is_inside = place.is_inside();
+            let after = place
+                .day
+                .map(|day| if is_inside { day.before(1) } else { day });
             let days = self.store.archived_days(&kind, after, DAYS_AT_ONCE).await?;
             if days.is_empty() {
                 return Ok(());
             }
             for day in days {
                 if place.day != Some(day.day) {
-                    (place.day, place.after) = (Some(day.day), None);
+                    place.behind_the_day();
+                    place.day = Some(day.day);
                 }
                 self.day(erasure, &day, place).await?;
-                place.after = None;
             }
         }
     }
@@ -118,32 +158,33 @@ impl Eraser {
         let written = if view.state == DayState::Dropped {
             let sought = self.sought_in_files(erasure, kind).await?;
             let is_sought = |line: &ArchivedItem| self.is_sought(erasure, line, &sought);
-            if !self.brought_back(erasure, kind, day, &is_sought).await? {
-                return Ok(());
+            if self.brought_back(erasure, kind, day, &is_sought).await? {
+                self.lines(erasure, kind, day, place).await?;
+                self.file_and_drop(erasure, kind, day).await?
+            } else {
+                Written::No
             }
-            self.lines(erasure, kind, day, place).await?;
-            self.file_and_drop(erasure, kind, day).await?
         } else {
-            // Whatever was written before a crash is not in the file, perhaps.
-            let was_begun = place.after.is_some();
-            let erased = self.lines(erasure, kind, day, place).await?;
-            if erased == 0 && !was_begun {
+            self.lines(erasure, kind, day, place).await?;
+            if !place.is_changed && !is_outdated(view) {
+                place.behind_the_day();
                 return Ok(());
             }
-            self.file_again(erasure, kind, day).await?
+            self.file_again(erasure, kind, day, place.is_changed)
+                .await?
         };
-        self.note(erasure, Some(place), 0, written).await
+        // A later try names what was left out here a second time, unless it begins behind it.
+        place.behind_the_day();
+        self.note(erasure, place, 0, written).await
     }
 
-    /// How many lines of a day were erased.
     async fn lines(
         &self,
         erasure: &ErasureView,
         kind: &ItemType,
         day: ArchiveDay,
         place: &mut Place,
-    ) -> StoreResult<u64> {
-        let mut sum = 0;
+    ) -> StoreResult<()> {
         loop {
             let after = place.after.as_ref();
             let lines = self.store.archived_lines(kind, day, after, LINES_AT_ONCE);
@@ -155,15 +196,18 @@ impl Eraser {
             let items = lines.iter().map(read);
             let items = items.collect::<StoreResult<Vec<ArchivedItem>>>()?;
             let Some(last) = items.last() else {
-                return Ok(sum);
+                return Ok(());
             };
-            place.after = Some(last.id.clone());
+            let last = last.id.clone();
             let erased_payments = self.erased_payments(kind, &items).await?;
             let is_sought = |it: &ArchivedItem| self.is_sought(erasure, it, &erased_payments);
-            let sought = items.into_iter().filter(is_sought).collect();
+            let sought: Vec<_> = items.into_iter().filter(is_sought).collect();
+            if !sought.is_empty() {
+                self.note_change(erasure, place).await?;
+            }
             let erased = self.erase_lines(erasure, sought).await?;
-            self.note(erasure, Some(place), erased, Written::No).await?;
-            sum += erased;
+            place.after = Some(last);
+            self.note(erasure, place, erased, Written::No).await?;
             tokio::time::sleep(REST).await;
         }
     }
@@ -276,21 +320,29 @@ impl Eraser {
         self.store.rewrite(items).await
     }
 
+    /// Before lines are erased: a day whose file is older than its lines is not told by the lines.
+    async fn note_change(&self, erasure: &ErasureView, place: &mut Place) -> StoreResult<()> {
+        if place.is_changed {
+            return Ok(());
+        }
+        place.is_changed = true;
+        self.note(erasure, place, 0, Written::No).await
+    }
+
     async fn note(
         &self,
         erasure: &ErasureView,
-        place: Option<&Place>,
+        place: &Place,
         archived: u64,
         written: Written,
     ) -> StoreResult<()> {
-        let after = place.map(serde_json::to_string).transpose();
-        let after =
-            after.map_err(|e| StoreError::Bug(format!("the place of {}: {e}", erasure.id)))?;
+        let after = serde_json::to_string(place)
+            .map_err(|e| StoreError::Bug(format!("the place of {}: {e}", erasure.id)))?;
         let progress = ErasureProgress {
-            after,
+            after: Some(after),
             archived,
             files: u64::from(written == Written::Again),
-            ..ErasureProgress::within(ErasureStage::Archive)
+            ..ErasureProgress::within(erasure.stage)
         };
         self.store.note_erasure(&erasure.id, progress).await
     }

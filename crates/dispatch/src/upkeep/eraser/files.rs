@@ -2,8 +2,8 @@
 //! written and dropped again.
 
 use async_trait::async_trait;
-use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayState};
-use tollgate_core::erasure::{ErasureStage, LeftOut};
+use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport, DayState, DayView};
+use tollgate_core::erasure::LeftOut;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{ErasureProgress, ErasureView, StoreError, StoreResult};
 
@@ -50,23 +50,49 @@ pub(super) enum Written {
     Again,
 }
 
+/// An erasure has changed the lines of this day and could not write its file.
+pub(super) fn is_outdated(view: &DayView) -> bool {
+    view.state == DayState::Closed && view.export.is_some()
+}
+
 impl Eraser {
-    /// The file of a day whose lines may have changed in the database.
+    /// The file of a day whose lines may have changed in the database, or that an erasure before this one could not write.
+    /// Without a folder the day is closed again: its file is written as soon as there is one.
     pub(super) async fn file_again(
         &self,
         erasure: &ErasureView,
         item_type: &ItemType,
         day: ArchiveDay,
+        may_have_changed: bool,
     ) -> StoreResult<Written> {
-        let view = self.store.archived_day(item_type, day).await?;
-        let is_exported = view.is_some_and(|it| it.state == DayState::Exported);
-        match &self.files {
-            Some(files) if is_exported => {
-                let written = files.export(item_type, day).await;
-                self.or_left_out(erasure, item_type, day, written).await
-            }
-            _ => Ok(Written::No),
+        let Some(view) = self.store.archived_day(item_type, day).await? else {
+            return Ok(Written::No);
+        };
+        let is_due = is_outdated(&view) || (may_have_changed && view.state == DayState::Exported);
+        let Some(export) = view.export.filter(|_| is_due) else {
+            return Ok(Written::No);
+        };
+        let Some(files) = &self.files else {
+            self.store.outdate_export(item_type, day).await?;
+            self.leave_out(erasure, item_type, day, without_folder(Some(&export)))
+                .await?;
+            return Ok(Written::No);
+        };
+        // After a change of the folder the file is in another one, which nothing reaches.
+        let missing = match files.has_any(item_type, day, &|_| false).await {
+            Ok(_) => None,
+            Err(FileTrouble::Lasting(why)) => Some(why),
+            Err(FileTrouble::Passing(why)) => return Err(StoreError::Unavailable(why)),
+        };
+        let written = files.export(item_type, day).await;
+        let written = self.or_left_out(erasure, item_type, day, written).await?;
+        if written == Written::Again
+            && let Some(why) = missing
+        {
+            self.leave_out(erasure, item_type, day, elsewhere(&export, &why))
+                .await?;
         }
+        Ok(written)
     }
 
     /// A day that is in a file only: true if it was brought back, because a line of it is sought.
@@ -78,9 +104,9 @@ impl Eraser {
         is_sought: IsSought<'_>,
     ) -> StoreResult<bool> {
         let Some(files) = &self.files else {
-            let why =
-                "this day is in an exported file only, and no folder of exports is configured";
-            self.leave_out(erasure, item_type, day, why.to_owned())
+            let view = self.store.archived_day(item_type, day).await?;
+            let export = view.and_then(|it| it.export);
+            self.leave_out(erasure, item_type, day, without_folder(export.as_ref()))
                 .await?;
             return Ok(false);
         };
@@ -138,8 +164,22 @@ impl Eraser {
         let item = Item::new(item_type, &ItemId::new(day.to_string()));
         let progress = ErasureProgress {
             left_out: vec![LeftOut { item, reason }],
-            ..ErasureProgress::within(ErasureStage::Archive)
+            ..ErasureProgress::within(erasure.stage)
         };
         self.store.note_erasure(&erasure.id, progress).await
     }
+}
+
+fn without_folder(export: Option<&DayExport>) -> String {
+    let file = export.map_or("a file", |export| export.file.as_str());
+    format!(
+        "this day was exported to {file}, and retention.export_dir is not set; set retention.export_dir to the folder that has the file and erase again"
+    )
+}
+
+fn elsewhere(export: &DayExport, why: &str) -> String {
+    let file = &export.file;
+    format!(
+        "this day was exported to {file}, which could not be read ({why}); the day was written to retention.export_dir again; delete {file} in every other folder that has it"
+    )
 }

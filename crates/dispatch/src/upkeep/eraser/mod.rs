@@ -18,6 +18,9 @@ use crate::every::Every;
 
 /// How often to look for one.
 const PAUSE: Duration = Duration::from_millis(500);
+/// After a try that failed, doubled with each one.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// Items in one transaction, and how many are looked up at once.
 const ITEMS_AT_ONCE: usize = 20;
 const LOOKED_UP_AT_ONCE: u32 = 2000;
@@ -55,12 +58,39 @@ impl Eraser {
     /// Until told to stop. A piece that is cut off has done nothing.
     pub async fn run(self, stop: watch::Receiver<bool>) {
         let mut every = Every::new(PAUSE, stop);
-        while every.once(self.look()).await {}
+        let mut failed = 0;
+        while every.once(async { failed = self.look(failed).await }).await {}
     }
 
-    async fn look(&self) {
-        if let Err(error) = self.work_all().await {
-            tracing::warn!(%error, "an erasure waits for its next try");
+    /// How many tries have failed one after the other, with this one.
+    async fn look(&self, failed: u32) -> u32 {
+        let Err(error) = self.work_all().await else {
+            return 0;
+        };
+        let wait = rest_after(failed);
+        let wait_secs = wait.as_secs();
+        let erasure = self.store.erasure_to_do().await.ok().flatten();
+        let wish = erasure.as_ref().and_then(|erasure| erasure.wish.as_ref());
+        let mut why = match &error {
+            // Of a folder, too: what it says is a whole sentence.
+            StoreError::Unavailable(why) => why.clone(),
+            error => error.to_string(),
+        };
+        if wish.is_some_and(|wish| wish.is_named_in(&why)) {
+            "its message names what is to be erased, and is not shown".clone_into(&mut why);
+        }
+        tracing::warn!(why, wait_secs, "an erasure failed and is tried again");
+        if let Some(erasure) = erasure {
+            self.note_trouble(&erasure, &why).await;
+        }
+        tokio::time::sleep(wait).await;
+        failed.saturating_add(1)
+    }
+
+    /// Of the erasure that others wait for. Shown to people until it comes further.
+    async fn note_trouble(&self, erasure: &ErasureView, why: &str) {
+        if let Err(error) = self.store.note_erasure_trouble(&erasure.id, why).await {
+            tracing::warn!(%error, "why an erasure failed could not be noted");
         }
     }
 
@@ -71,7 +101,9 @@ impl Eraser {
                 ErasureStage::Customer => self.store.erase_customer(&erasure.id).await?,
                 ErasureStage::Notifications => self.news(&erasure).await?,
                 ErasureStage::Texts => self.texts(&erasure).await?,
-                ErasureStage::Archive => self.archive(&erasure).await?,
+                ErasureStage::Archive | ErasureStage::ArchivedNotifications => {
+                    self.archive(&erasure).await?;
+                }
                 ErasureStage::Purge | ErasureStage::Done => {
                     let purged = self.store.purge().await?;
                     self.end(&erasure, purged).await?;
@@ -140,6 +172,23 @@ impl Eraser {
     }
 }
 
+/// Such as a folder that is not mounted: it may take hours, and the log should stay readable.
+fn rest_after(failed: u32) -> Duration {
+    let doubled = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(failed));
+    doubled.min(LONGEST_WAIT)
+}
+
 fn no_wish(erasure: &ErasureView) -> StoreError {
     StoreError::Bug(format!("{} does not say whose data go", erasure.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_waits_longer_after_each_try_that_failed() {
+        let waits = [0, 1, 2, 4, 5, 90].map(|failed| rest_after(failed).as_secs());
+        assert_eq!(waits, [1, 2, 4, 16, 30, 30]);
+    }
 }

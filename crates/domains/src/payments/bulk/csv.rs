@@ -1,29 +1,23 @@
 //! CSV records as the JSON that a single request would have: the same names as columns, an empty
 //! cell is a field left out.
 
+use std::sync::LazyLock;
+
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 use serde_json::{Map, Value};
 use tollgate_core::details::{Details, one};
 
 use super::split::MAX_LINE_BYTES;
 use crate::json::{self, Refused};
+use crate::payments::PaymentRequest;
+use crate::payments::request::{PARTIES, PARTY_FIELDS};
 
-/// The columns there are, those that must be there first.
-const COLUMNS: [&str; 13] = [
-    "paymentId",
-    "amount",
-    "currency",
-    "debtor.account",
-    "debtor.name",
-    "creditor.account",
-    "creditor.name",
-    "executeAt",
-    "deadline",
-    "onMissedDeadline",
-    "gateway",
-    "reference",
-    "metadata",
-];
+/// The columns there are, those that must be there first: the fields of a request, and a column for each field of a
+/// party.
+static COLUMNS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let fields = PaymentRequest::FIELDS.into_iter();
+    fields.flat_map(columns_of).collect()
+});
 const REQUIRED: usize = 7;
 /// A record with more fields than this has too many, whatever its header says.
 const MOST_FIELDS: usize = 64;
@@ -51,19 +45,20 @@ impl Table {
         let mut wrong = Details::new();
         for name in names.iter().map(|name| name.trim()) {
             let shown: String = name.chars().take(MOST_SHOWN).collect();
-            match COLUMNS.iter().find(|column| **column == name) {
+            match COLUMNS.iter().find(|column| *column == name) {
                 None => {
                     let what = format!("is not a column of a payment; known: {}", listed());
                     wrong.insert(shown, what);
                 }
-                Some(column) if columns.contains(column) => {
-                    wrong.insert(shown, "is there twice".to_owned());
+                Some(column) if columns.contains(&column.as_str()) => {
+                    wrong.insert(shown, "appears twice".to_owned());
                 }
-                Some(column) => columns.push(*column),
+                Some(column) => columns.push(column.as_str()),
             }
         }
-        for missing in COLUMNS[..REQUIRED].iter().filter(|c| !columns.contains(c)) {
-            wrong.insert((*missing).to_owned(), "is a missing column".to_owned());
+        let required = COLUMNS[..REQUIRED].iter();
+        for missing in required.filter(|column| !columns.contains(&column.as_str())) {
+            wrong.insert(missing.clone(), "is a missing column".to_owned());
         }
         if wrong.is_empty() {
             Ok(Self { columns, cells })
@@ -80,7 +75,7 @@ impl Table {
             return Err(format!("has {has} fields, and the header has {wants}"));
         }
         let mut fields = Map::new();
-        for party in ["debtor", "creditor"] {
+        for party in PARTIES {
             fields.insert(party.to_owned(), Value::Object(Map::new()));
         }
         for (column, cell) in self.columns.iter().zip(cells) {
@@ -102,6 +97,14 @@ impl Table {
             }
         }
         Ok(Value::Object(fields).to_string())
+    }
+}
+
+fn columns_of(field: &str) -> Vec<String> {
+    if PARTIES.contains(&field) {
+        PARTY_FIELDS.map(|part| format!("{field}.{part}")).to_vec()
+    } else {
+        vec![field.to_owned()]
     }
 }
 
@@ -180,6 +183,14 @@ mod tests {
         let mut table = Table::read(header.as_bytes()).unwrap();
         let json = table.json(row.as_bytes())?;
         Ok(serde_json::from_str(&json).unwrap())
+    }
+
+    #[test]
+    fn the_columns_are_the_fields_of_a_payment_with_its_parties_taken_apart() {
+        let (required, optional) = COLUMNS.split_at(REQUIRED);
+        assert_eq!(required.join(","), SEVEN);
+        let required_fields = REQUIRED - PARTIES.len();
+        assert_eq!(optional, &PaymentRequest::FIELDS[required_fields..]);
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn what_can_be_wrong_before_a_payment_comes_is_said_then() {
         ("true &&\n (currency == 'EUR'", "line 2, column"),
         (
             "amount > 5",
-            "there is no \"amount\"; there are paymentId, amountMinor",
+            "has an unknown name \"amount\"; known: paymentId, amountMinor",
         ),
         (
             "debtor.acount == 'x'",
@@ -67,11 +67,11 @@ fn what_can_be_wrong_before_a_payment_comes_is_said_then() {
         ),
         (
             "debtor.account.startWith('x')",
-            "there is no function \"startWith\"",
+            "has an unknown function \"startWith\"",
         ),
         (
             "currency.matches('E.*')",
-            "there is no function \"matches\"",
+            "has an unknown function \"matches\"",
         ),
         (
             "metadata.tags.map(t, metadata.tags.map(u, u)) == []",
@@ -81,9 +81,9 @@ fn what_can_be_wrong_before_a_payment_comes_is_said_then() {
             "metadata.tags.map(t, t).map(u, u) == []",
             "cannot be used on or inside",
         ),
-        ("amountMinor", "must be true or false, and is int"),
-        ("'EUR'", "must be true or false, and is string"),
-        ("Money{minor: 1} == 1", "there is no type"),
+        ("amountMinor", "must be true or false, but is int"),
+        ("'EUR'", "must be true or false, but is string"),
+        ("Money{minor: 1} == 1", "has an unknown type"),
         ("", "line"),
     ];
     for (source, expected) in table {
@@ -110,7 +110,10 @@ fn what_fails_on_a_payment_says_why_and_shows_no_value() {
             "minor: \"1.005\" has more than the 2 decimal digits",
         ),
         ("1 / (amountMinor - amountMinor) == 1", "division by zero"),
-        ("metadata.tags[5] == 'x'", "a list is too short"),
+        (
+            "metadata.tags[5] == 'x'",
+            "a list has no element with this index",
+        ),
         ("amountMinor * 9223372036854775807 > 0", "too large"),
         ("debtor.account > 5", "overload"),
     ];

@@ -175,6 +175,7 @@ impl From<BillingError> for ApiError {
             BillingError::Known(why) => Self::conflict(why).coded(Code::IdConflict),
             BillingError::Erased(_) => Self::conflict(error.to_string()).coded(Code::Erased),
             BillingError::Archived(why) => Self::gone(why),
+            BillingError::Unchangeable(why) => Self::conflict(why).coded(Code::Archived),
             BillingError::Conflict(why) => Self::conflict(why),
             BillingError::Refused(why) => {
                 Self::refused(BTreeMap::from([("schedule".to_owned(), why)]))

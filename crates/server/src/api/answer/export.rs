@@ -110,7 +110,8 @@ impl List {
         };
         let head = futures::stream::iter([Ok(head)]);
         let rows = pages.map(move |page| {
-            let page = page.map_err(|_| std::io::Error::other("the list could not be read on"))?;
+            let page =
+                page.map_err(|_| std::io::Error::other("the rest of the list could not be read"))?;
             Ok(page.iter().map(|row| self.line(format, row)).collect())
         });
         let text: Body = Body::from_stream(head.chain(rows).map(|it: std::io::Result<String>| it));

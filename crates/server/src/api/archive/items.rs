@@ -39,7 +39,7 @@ struct ItemsQuery {
     /// Only items that ended with this status.
     #[param(example = "PROCESSING")]
     status: Option<String>,
-    /// Only payments with this account as debtor or creditor, complete.
+    /// Only payments to or from this account. Give the complete account number.
     #[param(max_length = 200)]
     account: Option<String>,
     /// Only payments with this reference.
@@ -75,8 +75,8 @@ impl Of<ArchivedItem> for contract::ArchivedItemLine {
 
 /// Lists the items of one day of the archive, in the order of their ids.
 ///
-/// 410 (`archived`) with file and digest if the day is in files only: restore it first. Status, account and reference narrow
-/// the search, which stops after 10,000 items: then `complete` is false and `next` continues it.
+/// 410 (`archived`) with file and digest if the day is in files only: restore it first. With status, account or reference,
+/// the search stops after 10,000 items: then `complete` is false and `next` continues it.
 #[utoipa::path(
     get, path = "/admin/archive/{day}/items", operation_id = "listArchivedItems", tag = "archive",
     params(("day" = String, Path, description = "UTC day on which the items ended.", example = "2026-10-16"), ItemsQuery),
@@ -132,7 +132,7 @@ impl ItemsQuery {
             } else {
                 "reference"
             };
-            return Err(wrong(field, "is allowed with itemType=PAYMENT only"));
+            return Err(wrong(field, "is only allowed with itemType=PAYMENT"));
         }
         Ok(move |item: &ArchivedItem| {
             let sought = Sought {

@@ -15,6 +15,7 @@ use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::of::Of;
 use crate::api::contract::refusals::Reads;
+use crate::archive::Overdue;
 
 /// At most so many tables, the largest.
 const MOST_PARTS: usize = 20;
@@ -31,7 +32,7 @@ impl Of<DayTrouble> for contract::ArchiveTrouble {
     }
 }
 
-/// Sizes, the oldest hot items, days that are not exported yet, and what is wrong with days of the archive.
+/// Sizes, the oldest hot items, days that are not exported yet, and problems with days of the archive.
 #[utoipa::path(
     get, path = "/admin/archive/status", operation_id = "getArchiveStatus", tag = "archive",
     responses((status = 200, description = "The archive now.", body = contract::ArchiveStatus), Reads),
@@ -53,6 +54,7 @@ async fn status(State(app): State<App>) -> Result<Json<contract::ArchiveStatus>,
     let part = |(name, bytes)| contract::StorePart { name, bytes };
     let parts = store.store_parts().await?.into_iter();
     let troubles = store.day_troubles(MOST_TROUBLES).await?;
+    let overdue = app.exports.overdue(&app.retention).await?;
     Ok(Json(contract::ArchiveStatus {
         as_of: store.now().await?,
         store_bytes: sizes.store_bytes,
@@ -64,6 +66,7 @@ async fn status(State(app): State<App>) -> Result<Json<contract::ArchiveStatus>,
             .into_iter()
             .map(contract::ArchiveTrouble::of)
             .collect(),
+        overdue: overdue.iter().map(Overdue::sentence).collect(),
     }))
 }
 

@@ -28,7 +28,7 @@ const TOKEN: &str = "token";
 #[openapi(
     info(
         title = "Tollgate",
-        description = "Payments dispatcher: sends each payment once, at no more than the rate the bank permits.\n\n\
+        description = "Payments dispatcher: sends each payment once, within the bank's rate limit.\n\n\
             JSON in camelCase, times in RFC 3339 and UTC, amounts as decimal strings. Every error is \
             `{\"error\": \"…\", \"code\": \"…\", \"requestId\": \"…\", \"details\": {field: message}}`; the headers \
             `Tollgate-Error-Code` and `X-Request-Id` repeat code and id. After a 503 send the same request \
@@ -37,7 +37,7 @@ const TOKEN: &str = "token";
     ),
     servers((url = "/", description = "The server of this document; by default http://127.0.0.1:8090.")),
     tags(
-        (name = "payments", description = "Accept payments, and query and change them."),
+        (name = "payments", description = "Create, query and change payments."),
         (name = "imports", description = "Import files of payments."),
         (name = "status checks", description = "Ask the gateways for the state of payments."),
         (name = "invoices", description = "Customers, invoices and schedules."),
@@ -47,9 +47,9 @@ const TOKEN: &str = "token";
         (name = "item types", description = "Dispatch settings and the kill switch."),
         (name = "feeds", description = "Topics whose records are imported as payments, and events that are published."),
         (name = "worklists", description = "Items that need a decision: payments and invoices in doubt, dead letters."),
-        (name = "jobs", description = "Acts on many items: preview, confirm, follow, stop."),
+        (name = "jobs", description = "Actions on many items: preview, confirm, follow, stop."),
         (name = "erasures", description = "Erase a person's data from items that have ended."),
-        (name = "archive", description = "Ended items by the day of their end: in the database, in files, restored."),
+        (name = "archive", description = "Ended items, grouped by the day on which they ended: in the database, in files, restored."),
         (name = "accounts", description = "Control totals and the audit log."),
         (name = "service", description = "Health, metrics and this document."),
     ),

@@ -96,12 +96,12 @@ fn meaning(status: u16) -> &'static str {
         }
         404 => "Not found.",
         408 => "The body arrived too slowly.",
-        409 => "Conflict with the current state; the error gives the reason.",
+        409 => "The request conflicts with the current state; the error gives the reason.",
         410 => {
-            "It has ended and is in a file of the archive; the error names the day, the file and its SHA-256."
+            "The item has ended and is in an archive file; the error names the day, the file and its SHA-256."
         }
         413 => "The body is too large.",
-        414 => "The address is longer than 4096 bytes.",
+        414 => "The URL is longer than 4096 bytes.",
         415 => "Unsupported `Content-Type`, or the body has a `Content-Encoding`.",
         422 => "Refused by a rule; `details` names it.",
         503 => "Temporarily unavailable. Send the same request again after `Retry-After`.",

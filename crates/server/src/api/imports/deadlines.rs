@@ -96,7 +96,7 @@ fn said(
         }
         None if waiting.late == at_intake.misses => then.clone(),
         None => format!(
-            "{} that wait will miss their deadline; at intake: {then}",
+            "{} of those waiting will miss their deadline; at intake: {then}",
             grouped(waiting.late)
         ),
     }
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(said(&at_intake, &waiting(0), None), then);
         assert_eq!(
             said(&at_intake, &waiting(350), None),
-            format!("350 that wait will miss their deadline; at intake: {then}")
+            format!("350 of those waiting will miss their deadline; at intake: {then}")
         );
         let untold = Untold {
             code: UntoldCode::LanePaused,

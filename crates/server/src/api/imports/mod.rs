@@ -84,7 +84,7 @@ struct UploadQuery {
     /// Format of a body of the type `application/octet-stream`.
     #[param(schema_with = words::upload_format)]
     format: Option<String>,
-    /// Name of the file, for people.
+    /// Human-readable name of the file.
     #[param(min_length = 1, max_length = 200, example = "salaries.csv")]
     name: Option<String>,
 }

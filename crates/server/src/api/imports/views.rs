@@ -28,7 +28,7 @@ pub(crate) struct ImportQuery {
     /// Also compute the limit that would meet every deadline. Takes seconds on a long queue.
     #[serde(default)]
     enough: bool,
-    /// Also count its payments by their present status.
+    /// Also count its payments by their current status.
     #[serde(default)]
     since: bool,
 }

@@ -32,15 +32,15 @@ const MOST: usize = 5 * MAX_PAYMENTS;
 
 /// Asks the banks about payments in doubt. With `in_doubt.ask = "services"`, starts status checks instead.
 ///
-/// Each question takes a turn in the bank's lane. If the bank has executed the payment, it is no longer in doubt. Any
-/// other answer changes nothing. 502 if no payment could be asked about; the error says why.
+/// Each query takes a turn in the bank's lane. If the bank has executed the payment, it is no longer in doubt. Any
+/// other answer changes nothing. 502 if no bank could be asked about any of the payments; the error says why.
 #[utoipa::path(
     post, path = "/admin/in-doubt/ask", operation_id = "askInDoubt", tag = "worklists",
     request_body = contract::InDoubtQuestion,
     responses(
         (status = 200, description = "The banks were asked, or no payment of that day is in doubt.", body = contract::InDoubtQuestions),
         (status = 202, description = "The status checks have started.", body = contract::InDoubtQuestions),
-        (status = 502, description = "Nothing was asked; the error says why.", body = tollgate_contract::Error),
+        (status = 502, description = "No bank was asked; the error says why.", body = tollgate_contract::Error),
         Starts,
     ),
 )]

@@ -83,8 +83,8 @@ const INVOICES: List = List {
 
 /// Lists invoices, newest first. Or exports the whole list as a file.
 ///
-/// Status and customer are found by an index; of up to 10,000 found the page is exact. A status of more invoices narrows
-/// the search, which stops after 20,000: then `complete` is false and `next` continues it. A customer with more needs
+/// The filters status and customer use an index; with up to 10,000 matches the page is exact. With more matches of a
+/// status, the search stops after 20,000: then `complete` is false and `next` continues it. A customer with more needs
 /// `order=id`. Archived invoices are not listed here; `archived`, or the header `tollgate-archived` of a file, says so.
 #[utoipa::path(
     get, path = "/invoices", operation_id = "listInvoices", tag = "invoices",

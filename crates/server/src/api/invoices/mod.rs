@@ -82,7 +82,8 @@ async fn create(
         customer_id: invoice.customer_id,
         amount: contract::Amount::of(taken.money),
         status: taken.status,
-        scheduled_time: taken.placed.scheduled,
+        scheduled_time: taken.placed.map(|placed| placed.scheduled),
+        archived: taken.archived.map(|day| day.to_string()),
         warning: taken.warning,
     };
     Ok((status, Json(body)).into_response())

@@ -131,7 +131,7 @@ async fn put_global(
 #[utoipa::path(
     delete, path = "/billing/schedules/global", operation_id = "deleteGlobalSchedule", tag = "invoices",
     params(Deletion),
-    responses((status = 204, description = "Never answered."), Changes),
+    responses((status = 204, description = "Never returned."), Changes),
 )]
 async fn delete_global(
     State(app): State<App>,

@@ -50,7 +50,7 @@ fn of_attempt(attempt: &AttemptView, whom: &str) -> Vec<contract::Event> {
     let detail = &attempt.detail;
     let answer = match attempt.state {
         AttemptState::Open => None,
-        AttemptState::Done => Some(format!("{whom} has done it")),
+        AttemptState::Done => Some(format!("{whom} confirmed it")),
         AttemptState::Refused => Some(format!("{whom} refused it: {detail}")),
         AttemptState::Declined => Some(format!("declined: {detail}")),
         AttemptState::Retry => Some(format!("{whom} did not execute it: {detail}")),

@@ -32,7 +32,7 @@ impl From<JobError> for ApiError {
             JobError::NothingToDo(what) => wrong("filter", what),
             JobError::TooMany(most) => {
                 let what = format!(
-                    "selects too much: a job looks at no more than {most} items; add a condition such as import, held or status"
+                    "selects too many items: a job has at most {most}; add a condition such as import, held or status"
                 );
                 wrong("filter", what)
             }
@@ -97,7 +97,7 @@ async fn start(
             Err(ApiError::stale(why, contract::JobPreview::of(renewed)))
         }
         Confirmed::Unknown => {
-            let what = "is not of a preview of this act and filter; preview it again";
+            let what = "does not belong to a preview of this action and filter; preview it again";
             Err(wrong("digest", what))
         }
     }

@@ -15,13 +15,13 @@ use utoipa_axum::routes;
 
 use super::forecast;
 use super::rate_limit::lane_change;
-use crate::api::App;
 use crate::api::answer::codes::Code;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::of::Of;
 use crate::api::contract::refusals::Changes;
 use crate::api::request::body::{Body, author, parse, wrong};
 use crate::api::request::extract::Path;
+use crate::api::{App, no_lane};
 use crate::door::auth::Caller;
 
 /// A preview can be confirmed for this long.
@@ -41,11 +41,11 @@ impl Of<&Lane> for contract::LaneSettings {
     }
 }
 
-/// Changes the limit, plan or calendar of a lane and assigns new slots to its waiting items, in one act. Preview it first.
+/// Changes the limit, plan or calendar of a lane and assigns new slots to its waiting items, in one step. Preview it first.
 ///
-/// With `dryRun` the answer shows what keeps deadlines from being met, what would be enough, and the effect. Repeat
-/// the request with the `digest` of that answer to apply it. If the lane was changed meanwhile, if the preview
-/// is older than 15 minutes, or if the effect has become worse: 409 `preview_stale`.
+/// With `dryRun` the answer shows why deadlines are missed, the settings that would suffice, and the effect of the change.
+/// Repeat the request with the `digest` of that answer to apply the change. 409 `preview_stale` if the lane has been changed
+/// since, if the preview is older than 15 minutes, or if the effect has become worse.
 #[utoipa::path(
     post, path = "/admin/lanes/{lane}/adjust", operation_id = "adjustLane", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
@@ -72,7 +72,8 @@ async fn adjust(
     let digest = request.digest.ok_or_else(|| wrong("digest", what))?;
     let found = app.previewed(&lane, change).await?;
     let now = app.store.now().await?;
-    let seen = Seen::parse(&digest).ok_or_else(|| wrong("digest", "is not of a preview"))?;
+    let seen =
+        Seen::parse(&digest).ok_or_else(|| wrong("digest", "does not belong to a preview"))?;
     if let Some(why) = seen.stale(&found, now) {
         return Err(stale(why));
     }
@@ -134,8 +135,8 @@ impl App {
     async fn queue_under(&self, lane: &LaneInForce) -> Result<contract::Forecast, ApiError> {
         let now = self.store.now().await?;
         let imagined = self.forecaster.imagined(lane).await?;
-        let gone = || ApiError::not_found(format!("there is no lane \"{}\"", lane.name));
-        forecast::of_queue(self, &imagined.ok_or_else(gone)?, now).await
+        let imagined = imagined.ok_or_else(|| no_lane(&lane.name))?;
+        forecast::of_queue(self, &imagined, now).await
     }
 
     /// What would be done, and what it would change.

@@ -196,21 +196,21 @@ impl Answer {
     ) -> String {
         let (count, missed) = (self.count, self.missed);
         if count == 0 && self.never == 0 {
-            return "nothing waits".to_owned();
+            return "nothing is waiting".to_owned();
         }
         if let Some(provisional) = provisional {
             return format!("no estimate is available: {}", provisional.reason);
         }
         let finish = match self.finish {
-            Some(finish) => format!("the last runs at {finish}"),
-            None => "none of them ever runs".to_owned(),
+            Some(finish) => format!("the last is sent at {finish}"),
+            None => "none of them is ever sent".to_owned(),
         };
         if self.with_deadline == 0 {
             return format!("{finish}; none of the {count} has a deadline");
         }
         if missed == 0 {
             let with = self.with_deadline;
-            return format!("all {with} with a deadline are in time; {finish}");
+            return format!("all {with} with a deadline meet it; {finish}");
         }
         let met = self.with_deadline.saturating_sub(missed);
         let Lane {
@@ -220,8 +220,8 @@ impl Answer {
             ..
         } = &lane.lane;
         let binds = match self.binds(lane, margin) {
-            Some(PLAN) => format!("the plan of {plan} per {secs} s binds"),
-            _ => format!("the hard limit of {limit} a second binds"),
+            Some(PLAN) => format!("the limiting factor is the plan of {plan} per {secs} s"),
+            _ => format!("the limiting factor is the hard limit of {limit} a second"),
         };
         let enough = match self.enough {
             Some(enough) => format!(
@@ -230,7 +230,7 @@ impl Answer {
             ),
             None => "no limit would suffice".to_owned(),
         };
-        format!("{met} are in time, {missed} are not; {finish}; {binds}; {enough}")
+        format!("{met} meet their deadline, {missed} do not; {finish}; {binds}; {enough}")
     }
 }
 

@@ -144,7 +144,7 @@ fn log_change(actor: &str, before: Option<&LaneInForce>, now: &LaneInForce) {
 /// Does nothing: Tollgate does not cache lane configurations. Kept for compatibility.
 #[utoipa::path(
     post, path = "/admin/rate-limit/cache/flush", operation_id = "flushLaneCache", tag = "lanes",
-    responses((status = 204, description = "Always answered."), Door),
+    responses((status = 204, description = "Always returned."), Door),
 )]
 async fn flush() -> StatusCode {
     StatusCode::NO_CONTENT

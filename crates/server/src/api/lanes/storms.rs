@@ -136,7 +136,7 @@ async fn reopen_one(
 ) -> Result<Option<String>, ApiError> {
     let item = payments::item(id);
     let Some(view) = app.store.item(&item).await? else {
-        return Ok(Some("it is gone".to_owned()));
+        return Ok(Some("it no longer exists".to_owned()));
     };
     let kept = payments::refuses_reopen(&view);
     let (Some(author), None) = (author, &kept) else {
@@ -149,7 +149,7 @@ async fn reopen_one(
         .await?;
     Ok(match done {
         ActionResult::Yes => None,
-        ActionResult::NoSuchItem => Some("it is gone".to_owned()),
+        ActionResult::NoSuchItem => Some("it no longer exists".to_owned()),
         ActionResult::Refused(why) => Some(why),
     })
 }

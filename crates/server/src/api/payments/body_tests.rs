@@ -1,6 +1,8 @@
 //! That the contract's `NewPayment` is what the domain reads. The domain reads it field by field, so that all that is
 //! wrong is told at once.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use tollgate_domains::payments::PaymentRequest;
 
@@ -17,6 +19,14 @@ fn the_example_is_a_payment_with_every_field_but_the_gateway() {
         let is_there = schema["example"][field] != Value::Null;
         assert_eq!(is_there, field != "gateway", "{field}");
     }
+}
+
+#[test]
+fn the_schema_has_the_fields_that_the_domain_reads_and_no_others() {
+    let schema = schema();
+    let known = schema["properties"].as_object().unwrap().keys();
+    let known: BTreeSet<&str> = known.map(String::as_str).collect();
+    assert_eq!(known, BTreeSet::from(PaymentRequest::FIELDS));
 }
 
 #[test]

@@ -153,13 +153,13 @@ async fn reopen(
 ) -> Result<Json<contract::Payment>, ApiError> {
     let author = author(&caller, parse::<contract::Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
+    // Of what is archived, or in a file only, the answer says so.
     let view = app.store.item(&item).await?;
-    let view = view.ok_or_else(|| no_payment(&id))?;
-    let done = match payments::refuses_reopen(&view) {
-        // The store says no such item, and the answer why.
-        _ if view.archived.is_some() => ActionResult::NoSuchItem,
-        Some(why) => ActionResult::Refused(why),
-        None => {
+    let view = view.filter(|view| view.archived.is_none());
+    let done = match view.as_ref().map(payments::refuses_reopen) {
+        None => ActionResult::NoSuchItem,
+        Some(Some(why)) => ActionResult::Refused(why),
+        Some(None) => {
             let now = app.store.now().await?;
             app.store
                 .reopen(&item, payments::reopened(), now, author)

@@ -64,14 +64,14 @@ pub(crate) struct ListQuery {
     accepted_from: Option<String>,
     /// Accepted before this time.
     accepted_to: Option<String>,
-    /// Whether the deadline has passed before the payment ended.
+    /// Whether the deadline passed before the payment ended.
     late: Option<bool>,
     /// Whether the payment is held.
     held: Option<bool>,
-    /// Only payments that will miss their deadline as things stand. Not with `order=id`.
+    /// Only payments that are expected to miss their deadline. Not with `order=id`.
     #[serde(default)]
     at_risk: bool,
-    /// Account of the debtor or the creditor, complete.
+    /// Complete account number of the debtor or the creditor.
     #[param(max_length = 200)]
     account: Option<String>,
     /// Filter by reference.
@@ -174,10 +174,10 @@ impl From<RequestView> for Line {
 
 /// Lists payments, newest first, including accepted payments without a slot yet. Or exports the whole list as a file.
 ///
-/// Status, held, import, account, reference and time are found by an index; of up to 10,000 found the page is exact.
-/// Lane, gateway, amount, lateness and risk narrow the search, which stops after 20,000 payments: then `complete` is false
-/// and `next` continues it. Archived payments are not listed here; `archived`, or the header `tollgate-archived` of a file,
-/// says so.
+/// The filters status, held, import, account, reference and time use an index; with up to 10,000 matches the page is
+/// exact. Lane, gateway, amount, lateness and risk filter the payments found; the search stops after 20,000 payments:
+/// then `complete` is false and `next` continues it. Archived payments are not listed here; `archived`, or the header
+/// `tollgate-archived` of a file, says so.
 #[utoipa::path(
     get, path = "/payments", operation_id = "listPayments", tag = "payments",
     params(ListQuery),

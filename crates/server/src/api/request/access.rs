@@ -157,7 +157,7 @@ impl IntoResponse for Refusal {
         match self {
             Self::NoToken => unauthorized(
                 Code::TokenRequired,
-                "token required; send the header Authorization: Bearer TOKEN once",
+                "token required; send exactly one header Authorization: Bearer TOKEN",
                 "Bearer realm=\"tollgate\"",
             ),
             Self::WrongToken => unauthorized(

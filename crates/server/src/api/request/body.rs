@@ -28,11 +28,11 @@ pub(crate) fn parse<T: DeserializeOwned + ToSchema>(
     }
     serde_json::from_value(body).map_err(|error| {
         tracing::warn!(%error, schema = &*T::name(), "the document lets through what cannot be read");
-        wrong("body", "does not fit the document at /openapi.json")
+        wrong("body", "does not match its schema in /openapi.json")
     })
 }
 
-/// A file as generated clients send it.
+/// The file. Generated clients send this media type.
 #[derive(ToSchema)]
 #[schema(value_type = String, format = Binary)]
 #[expect(dead_code, reason = "only its schema is used")]

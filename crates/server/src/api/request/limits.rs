@@ -66,7 +66,7 @@ fn check(request: &Request) -> Result<(), ApiError> {
     }
     let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
     if codings.any(|coding| !is_identity(coding)) {
-        let error = "Content-Encoding is not supported; send the body as it is";
+        let error = "Content-Encoding is not supported; send the body without encoding it";
         return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
     }
     Ok(())
@@ -88,7 +88,7 @@ async fn bounded(patience: Duration, request: Request, next: Next) -> Response {
         return response;
     }
     let error = format!(
-        "the body came too slowly: each {} KiB must arrive within {} seconds",
+        "the body arrived too slowly: each {} KiB must arrive within {} seconds",
         BODY_PART_BYTES / 1024,
         patience.as_secs()
     );

@@ -150,7 +150,7 @@ pub(super) fn not_started(id: &str, error: StartError) -> ApiError {
     params(("workflow_id" = String, Path, description = "The `workflowId` that the start returned.")),
     responses(
         (status = 200, description = "The status check.", body = contract::CheckStatus),
-        (status = 404, description = "Unknown status check, or its retention has ended.", body = contract::CheckStatus),
+        (status = 404, description = "The status check is unknown, or its retention has ended.", body = contract::CheckStatus),
         Reads,
     ),
 )]

@@ -135,6 +135,13 @@ pub(super) async fn mark(
     tx.execute(MARK, marked).await == 1
 }
 
+/// Its file is written again by the next round; until then its name is known.
+pub(super) async fn outdate(tx: &Tx, item_type: &ItemType, day: ArchiveDay) -> bool {
+    const OUTDATE: &str = "UPDATE archived_day SET state = 'CLOSED'
+         WHERE item_type = $1 AND day = $2 AND state = 'EXPORTED'";
+    tx.execute(OUTDATE, params![item_type, day.number()]).await == 1
+}
+
 pub(super) async fn dropped(tx: &Tx, item_type: &ItemType, day: ArchiveDay) {
     const DROP: &str = "UPDATE archived_day SET state = 'DROPPED', dropped_at = tg_now(),
              restored_at = NULL
@@ -176,14 +183,18 @@ pub(super) async fn any_before(tx: &Tx, item_type: &ItemType, before: ArchiveDay
         .is_some()
 }
 
-/// What was known of dropped days, once their ids are forgotten.
+/// What was known of dropped days, once their ids are forgotten. A day that is still in the database keeps its sums: totals
+/// and certificates are made of them.
 pub(super) async fn forget(tx: &Tx, item_type: &ItemType, before: ArchiveDay) {
-    const SUMS: &str = "DELETE FROM archived_sum WHERE item_type = $1 AND day < $2";
-    const TURNS: &str = "DELETE FROM archived_turns WHERE item_type = $1 AND day < $2";
+    const SUMS: &str = "DELETE FROM archived_sum WHERE item_type = $1 AND day IN
+         (SELECT day FROM archived_day WHERE item_type = $1 AND day < $2 AND state = 'DROPPED')";
+    const TURNS: &str = "DELETE FROM archived_turns WHERE item_type = $1 AND day IN
+         (SELECT day FROM archived_day WHERE item_type = $1 AND day < $2 AND state = 'DROPPED')";
+    const TROUBLES: &str = "DELETE FROM archive_trouble WHERE item_type = $1 AND day IN
+         (SELECT day FROM archived_day WHERE item_type = $1 AND day < $2 AND state = 'DROPPED')";
     const DAYS: &str = "DELETE FROM archived_day
          WHERE item_type = $1 AND day < $2 AND state = 'DROPPED'";
-    const TROUBLES: &str = "DELETE FROM archive_trouble WHERE item_type = $1 AND day < $2";
-    for sql in [SUMS, TURNS, DAYS, TROUBLES] {
+    for sql in [SUMS, TURNS, TROUBLES, DAYS] {
         tx.execute(sql, params![item_type, before.number()]).await;
     }
 }

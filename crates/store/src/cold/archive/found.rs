@@ -1,4 +1,4 @@
-//! Whether an answer comes from the hot tables, from the archive, or from both: one look at each end of an index.
+//! Whether an answer comes from the hot tables, from the archive, or from both: looks at the ends of an index.
 
 use tollgate_core::Timestamp;
 use tollgate_core::archive::ArchiveDay;
@@ -24,11 +24,28 @@ pub(super) async fn items(
          WHERE item_type = $1 AND created_at >= $2 AND created_at < $3
          ORDER BY created_at LIMIT 1",
     );
-    const FIRST: &str = "SELECT day FROM archived_sum
-         WHERE item_type = $1 AND quarter >= $2 AND quarter < $3 ORDER BY quarter, day LIMIT 1";
-    const LAST: &str = "SELECT day FROM archived_sum
-         WHERE item_type = $1 AND quarter >= $2 AND quarter < $3
-         ORDER BY quarter DESC, day DESC LIMIT 1";
+    // What was accepted first may have ended last, so the order of acceptance is none of days: one look into the sums of
+    // each day, from one end of all days and from the other, until a day has some.
+    const FIRST: Sql = Sql::each(
+        "SELECT d.day FROM archived_day d WHERE d.item_type = $1
+           AND EXISTS (SELECT 1 FROM archived_sum s INDEXED BY archived_sum_day
+                WHERE s.item_type = $1 AND s.day = d.day AND s.quarter >= $2 AND s.quarter < $3)
+         ORDER BY d.day LIMIT 1",
+        "SELECT d.day FROM archived_day d
+         CROSS JOIN LATERAL (SELECT 1 FROM archived_sum
+              WHERE item_type = $1 AND day = d.day AND quarter >= $2 AND quarter < $3 LIMIT 1) s
+         WHERE d.item_type = $1 ORDER BY d.day LIMIT 1",
+    );
+    const LAST: Sql = Sql::each(
+        "SELECT d.day FROM archived_day d WHERE d.item_type = $1
+           AND EXISTS (SELECT 1 FROM archived_sum s INDEXED BY archived_sum_day
+                WHERE s.item_type = $1 AND s.day = d.day AND s.quarter >= $2 AND s.quarter < $3)
+         ORDER BY d.day DESC LIMIT 1",
+        "SELECT d.day FROM archived_day d
+         CROSS JOIN LATERAL (SELECT 1 FROM archived_sum
+              WHERE item_type = $1 AND day = d.day AND quarter >= $2 AND quarter < $3 LIMIT 1) s
+         WHERE d.item_type = $1 ORDER BY d.day DESC LIMIT 1",
+    );
     let micros = |at: Timestamp| at.as_microsecond();
     let until = to.map_or(i64::MAX, micros);
     let hot = params![item_type, from.map_or(i64::MIN, micros), until];

@@ -1,8 +1,10 @@
 //! The archive: the move into it, its days, and what is known of ids after that (docs/decisions/0062).
 //!
 //! Where the lines lie is a matter of the database: a table with a partition for each day on PostgreSQL, a file for each
-//! month on SQLite. The statements about them are the same.
+//! month on SQLite. The statements about them are the same. On PostgreSQL the schema's functions `tg_archive_…` name, make,
+//! prune and drop the partitions (`migrations/postgres`).
 
+mod copies;
 mod days;
 mod found;
 pub(crate) mod known;
@@ -17,6 +19,7 @@ mod troubles;
 pub(crate) mod turns;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use tollgate_core::Timestamp;
@@ -31,9 +34,9 @@ use crate::sql::{Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
 use lines::{item_from, line_from};
-use moving::{next, take_out};
+use moving::{Next, may_go, next, take_out};
 use places::PAGE;
-use restore::{check_hot, check_page, put_lines, rewrite_lines};
+use restore::{check_hot, check_known, check_lines, check_page, put_lines, rewrite_lines};
 use sizes::{parts, sizes};
 use sums::Accounting;
 use turns::move_calls;
@@ -82,26 +85,36 @@ impl<D: Database> Archive for StoreOn<D> {
     }
 
     async fn move_ended(&self, wanted: MoveWanted) -> StoreResult<Moved> {
+        let _alone = self.0.alone_in_archive().await;
         let asked = wanted.clone();
-        let found = self
-            .read(move |tx| async move { next(&tx, &asked).await })
-            .await?;
-        let (ids, mut said) = (found.ids, found.said);
+        let found = self.read(move |tx| async move {
+            let mut found = next(&tx, &asked).await?;
+            if D::ARCHIVE_APART {
+                found.ids = may_go(&tx, &asked, &found.ids).await?;
+            }
+            Ok(found)
+        });
+        let Next { ids, mut said } = found.await?;
         if ids.is_empty() {
             return Ok(said);
         }
-        let copied = if D::ARCHIVE_APART {
+        let copied: Option<Arc<[ArchivedItem]>> = if D::ARCHIVE_APART {
             let copied = self.copy_apart(&wanted.item_type, &ids).await?;
             edge("move-copied");
-            Some(copied)
+            Some(copied.into())
         } else {
             None
         };
+        let apart = copied.clone();
         let taken = self.write_as_node(Urgency::Normal, move |tx| async move {
-            take_out(&tx, &wanted, &ids, copied.as_deref()).await
+            take_out(&tx, &wanted, &ids, apart.as_deref()).await
         });
-        said.moved = taken.await?;
+        let taken = taken.await?;
         edge("move-committed");
+        said.moved = u64::try_from(taken.len()).unwrap_or(u64::MAX);
+        if let Some(copied) = copied {
+            self.delete_untaken(&copied, &taken).await?;
+        }
         Ok(said)
     }
 
@@ -113,6 +126,10 @@ impl<D: Database> Archive for StoreOn<D> {
     }
 
     async fn close_days(&self, item_type: &ItemType, before: ArchiveDay) -> StoreResult<u64> {
+        let _alone = self.0.alone_in_archive().await;
+        if D::ARCHIVE_APART {
+            self.delete_left_copies(item_type, before).await?;
+        }
         let item_type = item_type.clone();
         self.write(Urgency::Normal, move |tx| async move {
             let closed = days::close(&tx, &item_type, before).await;
@@ -216,6 +233,14 @@ impl<D: Database> Archive for StoreOn<D> {
         .await
     }
 
+    async fn outdate_export(&self, item_type: &ItemType, day: ArchiveDay) -> StoreResult<bool> {
+        let item_type = item_type.clone();
+        self.write(Urgency::Normal, move |tx| async move {
+            Ok(days::outdate(&tx, &item_type, day).await)
+        })
+        .await
+    }
+
     async fn drop_day(&self, item_type: &ItemType, day: ArchiveDay) -> StoreResult<bool> {
         let kind = item_type.clone();
         let dropped = self.write(Urgency::Normal, move |tx| async move {
@@ -223,9 +248,29 @@ impl<D: Database> Archive for StoreOn<D> {
         });
         let dropped = dropped.await?;
         if dropped && D::ARCHIVE_APART {
+            edge("drop-committed");
             self.delete_lines(item_type, day).await?;
+            edge("drop-lines");
         }
         Ok(dropped)
+    }
+
+    async fn check_restore(
+        &self,
+        item_type: &ItemType,
+        day: ArchiveDay,
+        items: Vec<ArchivedItem>,
+    ) -> StoreResult<()> {
+        check_page(item_type, day, &items)?;
+        let (kind, page) = (item_type.clone(), items.clone());
+        self.read(move |tx| async move {
+            check_hot(&tx, &kind, &page).await?;
+            check_known(&tx, &page).await
+        })
+        .await?;
+        self.read_archive(day, move |tx| async move { check_lines(&tx, &items).await })
+            .await
+            .map(Option::unwrap_or_default)
     }
 
     async fn restore_items(
@@ -285,10 +330,19 @@ impl<D: Database> Archive for StoreOn<D> {
         .await
     }
 
+    /// The ids first: a line that has its content is found again after a crash, and one that has lost it is not.
     async fn rewrite(&self, items: Vec<ArchivedItem>) -> StoreResult<u64> {
+        let erased = items.iter().filter(|item| item.content_hash.is_none());
+        let erased: Vec<Item> = erased.map(ArchivedItem::item).collect();
+        self.write(Urgency::Normal, move |tx| async move {
+            known::erase(&tx, &erased).await;
+            Ok(())
+        })
+        .await?;
+        edge("erase-known");
         let mut by_day: BTreeMap<ArchiveDay, Vec<ArchivedItem>> = BTreeMap::new();
-        for item in &items {
-            by_day.entry(item.day()).or_default().push(item.clone());
+        for item in items {
+            by_day.entry(item.day()).or_default().push(item);
         }
         let mut changed = 0;
         for (day, page) in by_day {
@@ -297,14 +351,8 @@ impl<D: Database> Archive for StoreOn<D> {
             }
             let rewrite = move |tx: Tx| async move { rewrite_lines(&tx, &page).await };
             changed += self.write_archive(day, rewrite).await?;
+            edge("erase-lines");
         }
-        let erased = items.iter().filter(|item| item.content_hash.is_none());
-        let erased: Vec<Item> = erased.map(ArchivedItem::item).collect();
-        self.write(Urgency::Normal, move |tx| async move {
-            known::erase(&tx, &erased).await;
-            Ok(())
-        })
-        .await?;
         Ok(changed)
     }
 

@@ -2,7 +2,8 @@
 //!
 //! PostgreSQL writes the line and deletes the rows in one transaction. On SQLite lines lie in another file: they are
 //! copied and committed first, then the rows are deleted if they are still what was copied. A crash between the two
-//! leaves a copy beside the hot row; readers ask the hot tables first, and the next call copies again.
+//! leaves a copy beside the hot row; readers ask the hot tables first, and the next call copies again, or the copy is
+//! removed before its day is closed (`copies.rs`).
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use tollgate_core::id::{ItemId, ItemType};
 use tollgate_core::ports::{ListKey, MoveWanted, Moved, StoreResult};
 
 use super::days::opened;
-use super::known::remember;
+use super::known::{day_from, remember};
 use super::lines::{ids_json, lines, packed};
 use super::sums::Accounting;
 use crate::edges::edge;
@@ -68,6 +69,21 @@ const MAY_GO: Sql = Sql::each(
      FOR UPDATE OF q SKIP LOCKED",
 );
 
+/// Days of what has ended and would go, if they were not in files only.
+const IN_FILES: Sql = Sql::each(
+    "SELECT DISTINCT q.finished_at / 86400000000 AS day FROM json_each($2) w
+     CROSS JOIN item_queue q ON q.item_type = $1 AND q.item_id = w.value
+     WHERE q.finished_at IS NOT NULL AND q.status <> 'IN_DOUBT'
+       AND EXISTS (SELECT 1 FROM archived_day d WHERE d.item_type = q.item_type
+            AND d.day = q.finished_at / 86400000000 AND d.state = 'DROPPED')",
+    "SELECT DISTINCT q.finished_at / 86400000000 AS day FROM item_queue q
+     WHERE q.item_type = $1
+       AND q.item_id IN (SELECT json_array_elements_text(CAST(CAST($2 AS text) AS json)))
+       AND q.finished_at IS NOT NULL AND q.status <> 'IN_DOUBT'
+       AND EXISTS (SELECT 1 FROM archived_day d WHERE d.item_type = q.item_type
+            AND d.day = q.finished_at / 86400000000 AND d.state = 'DROPPED')",
+);
+
 /// What a look at the hot tables has found.
 #[derive(Debug)]
 pub(super) struct Next {
@@ -96,8 +112,36 @@ pub(super) async fn next(tx: &Tx, wanted: &MoveWanted) -> StoreResult<Next> {
         moved: 0,
         looked_at: u64::try_from(rows.len()).unwrap_or(u64::MAX),
         next: last,
+        in_files: in_files(tx, wanted, &ids).await?,
     };
     Ok(Next { ids, said })
+}
+
+async fn in_files(tx: &Tx, wanted: &MoveWanted, ids: &[ItemId]) -> StoreResult<Vec<ArchiveDay>> {
+    if ids.is_empty() {
+        return Ok(vec![]);
+    }
+    let asked = params![&wanted.item_type, ids_json(ids.iter())?];
+    let rows = tx.rows(IN_FILES, asked).await;
+    rows.iter().map(|row| day_from(row, "day")).collect()
+}
+
+/// Where lines are copied first, those of what may not go would only have to be removed again.
+pub(super) async fn may_go(
+    tx: &Tx,
+    wanted: &MoveWanted,
+    ids: &[ItemId],
+) -> StoreResult<Vec<ItemId>> {
+    if ids.is_empty() {
+        return Ok(vec![]);
+    }
+    let asked = params![
+        &wanted.item_type,
+        ids_json(ids.iter())?,
+        wanted.ended_before
+    ];
+    let rows = tx.rows(MAY_GO, asked).await;
+    rows.iter().map(|row| row.get("item_id")).collect()
 }
 
 fn key_from(row: &Row) -> StoreResult<ListKey> {
@@ -107,21 +151,18 @@ fn key_from(row: &Row) -> StoreResult<ListKey> {
     })
 }
 
-/// Takes items out of the hot tables; returns how many. `copied` are the lines that lie in another file already: what
+/// Takes items out of the hot tables; returns those. `copied` are the lines that lie in another file already: what
 /// has changed since stays.
 pub(super) async fn take_out(
     tx: &Tx,
     wanted: &MoveWanted,
     ids: &[ItemId],
     copied: Option<&[ArchivedItem]>,
-) -> StoreResult<u64> {
+) -> StoreResult<Vec<ArchivedItem>> {
     let item_type = &wanted.item_type;
-    let asked = params![item_type, ids_json(ids.iter())?, wanted.ended_before];
-    let held = tx.rows(MAY_GO, asked).await;
-    let held = held.iter().map(|row| row.get("item_id"));
-    let held: Vec<ItemId> = held.collect::<StoreResult<_>>()?;
+    let held = may_go(tx, wanted, ids).await?;
     if held.is_empty() {
-        return Ok(0);
+        return Ok(vec![]);
     }
     let mut items = lines(tx, item_type, &ids_json(held.iter())?).await?;
     if let Some(copied) = copied {
@@ -139,7 +180,7 @@ pub(super) async fn take_out(
     }
     delete(tx, item_type, &items).await;
     edge("move-taken");
-    Ok(u64::try_from(items.len()).unwrap_or(u64::MAX))
+    Ok(items)
 }
 
 /// Copies that are there already are written over: a crash has left them.

@@ -15,8 +15,12 @@ pub(super) async fn forget(
     match what {
         Old::OwnerTotals => Ok(tx.execute(TOTALS, params![before, at_most]).await),
         Old::RefusedRequests => Ok(tx.execute(REQUESTS, params![before, at_most]).await),
-        Old::Imports => import(tx, before, at_most).await,
+        Old::Imports => match import(tx, before, at_most).await? {
+            0 => Ok(tx.execute(FEED_LINES, params![before, at_most]).await),
+            gone => Ok(gone),
+        },
         Old::Jobs => job(tx, before, at_most).await,
+        Old::Flows => Ok(tx.execute(FLOWS, params![before, at_most]).await),
     }
 }
 
@@ -32,7 +36,35 @@ const REQUESTS: Sql = Sql::each(
          SELECT item_type, item_id FROM request
          WHERE state = 'REFUSED' AND ended_at < $1 LIMIT $2)",
     "DELETE FROM request WHERE ctid = ANY (ARRAY(
-         SELECT ctid FROM request WHERE state = 'REFUSED' AND ended_at < $1 LIMIT $2))",
+         SELECT ctid FROM request WHERE state = 'REFUSED' AND ended_at < $1 LIMIT $2))
+       AND state = 'REFUSED' AND ended_at < $1",
+);
+
+/// A feed never ends: its lines have an age each.
+const FEED_LINES: Sql = Sql::each(
+    "DELETE FROM bulk_error WHERE (bulk_id, line_no) IN (
+         SELECT bulk_id, line_no FROM bulk_error INDEXED BY bulk_error_answered
+         WHERE answered_at < $1 ORDER BY answered_at LIMIT $2)",
+    "DELETE FROM bulk_error WHERE ctid = ANY (ARRAY(
+         SELECT ctid FROM bulk_error WHERE answered_at < $1 ORDER BY answered_at LIMIT $2))
+       AND answered_at < $1",
+);
+/// Items that have a place, or that have ended, do not ask for their flows again. One that is under way does: by how its
+/// flow has ended, the sweeper says what follows.
+const FLOWS: Sql = Sql::each(
+    "DELETE FROM flow WHERE flow_id IN (
+         SELECT flow_id FROM flow INDEXED BY flow_ended
+         WHERE state IN ('DONE', 'FAILED') AND started_at < $1
+           AND flow_id NOT IN (SELECT q.exec_workflow_id FROM item_queue q INDEXED BY item_queue_running
+                WHERE q.queue_status = 'DISPATCHED' AND q.finished_at IS NULL
+                  AND q.exec_workflow_id IS NOT NULL)
+         ORDER BY started_at LIMIT $2)",
+    "DELETE FROM flow WHERE flow_id = ANY (ARRAY(
+         SELECT flow_id FROM flow
+         WHERE state IN ('DONE', 'FAILED') AND started_at < $1
+           AND flow_id NOT IN (SELECT u.exec_workflow_id FROM under_way u
+                WHERE u.exec_workflow_id IS NOT NULL)
+         ORDER BY started_at LIMIT $2))",
 );
 
 /// The oldest import, some of its rejected lines at a time; its row goes last.

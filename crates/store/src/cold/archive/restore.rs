@@ -4,6 +4,7 @@ use tollgate_core::archive::{ArchiveDay, ArchivedItem};
 use tollgate_core::id::{ItemId, ItemType};
 use tollgate_core::ports::{StoreError, StoreResult};
 
+use super::known;
 use super::lines::{ids_json, line_from, line_of, packed};
 use crate::sql::{Sql, Tx, params};
 
@@ -40,34 +41,71 @@ pub(super) async fn check_hot(
     match tx.row(HOT, params![item_type, ids]).await {
         None => Ok(()),
         Some(row) => Err(StoreError::Invalid(format!(
-            "{item_type}/{} is in the store already and not archived; a restore changes nothing of it",
+            "{item_type}/{} is already in the store and is not archived; a restore does not change it",
             row.get::<ItemId>("item_id")?
         ))),
     }
+}
+
+/// An id that is known must be known as this item: the same day, the same content, and erased only if the line is.
+pub(super) async fn check_known(tx: &Tx, items: &[ArchivedItem]) -> StoreResult<()> {
+    let known = known::of_page(tx, items).await?;
+    for item in items {
+        let key = known::key(&item.item_type, &item.id);
+        let Some((content, day)) = known.get(&key[..]) else {
+            continue;
+        };
+        let wrong = if *day != item.day() {
+            format!("is known as an item that ended on {day}")
+        } else if *content == known::content_of(item) {
+            continue;
+        } else if *content == known::ERASED {
+            "was erased, and the file has its content".to_owned()
+        } else {
+            "is known with different content".to_owned()
+        };
+        let name = item.item();
+        return Err(StoreError::Invalid(format!("{name} {wrong}")));
+    }
+    Ok(())
+}
+
+pub(super) async fn check_lines(tx: &Tx, items: &[ArchivedItem]) -> StoreResult<()> {
+    for item in items {
+        is_there(tx, item).await?;
+    }
+    Ok(())
 }
 
 /// What is there stays; another line under the same id is refused.
 pub(super) async fn put_lines(tx: &Tx, items: &[ArchivedItem]) -> StoreResult<()> {
     const PUT: &str = "INSERT INTO archived_item (item_type, day, item_id, line)
          VALUES ($1, $2, $3, $4) ON CONFLICT (item_type, day, item_id) DO NOTHING";
-    const THERE: &str = "SELECT line FROM archived_item
-         WHERE item_type = $1 AND day = $2 AND item_id = $3";
     for item in items {
-        let key = params![&item.item_type, item.day().number(), &item.id];
-        let Some(row) = tx.row(THERE, key).await else {
+        if !is_there(tx, item).await? {
             let day = item.day().number();
             tx.execute(PUT, params![&item.item_type, day, &item.id, packed(item)?])
                 .await;
-            continue;
-        };
-        if line_from(&row)? != line_of(item)? {
-            let name = item.item();
-            return Err(StoreError::Invalid(format!(
-                "{name} is in the archive already, with another line; it stays as it is"
-            )));
         }
     }
     Ok(())
+}
+
+/// Whether the archive has this line.
+async fn is_there(tx: &Tx, item: &ArchivedItem) -> StoreResult<bool> {
+    const THERE: &str = "SELECT line FROM archived_item
+         WHERE item_type = $1 AND day = $2 AND item_id = $3";
+    let key = params![&item.item_type, item.day().number(), &item.id];
+    let Some(row) = tx.row(THERE, key).await else {
+        return Ok(false);
+    };
+    if line_from(&row)? == line_of(item)? {
+        return Ok(true);
+    }
+    let name = item.item();
+    Err(StoreError::Invalid(format!(
+        "{name} is already in the archive with different content; it stays unchanged"
+    )))
 }
 
 pub(super) async fn rewrite_lines(tx: &Tx, items: &[ArchivedItem]) -> StoreResult<u64> {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use tollgate_core::Timestamp;
+use tollgate_core::account::spellings;
 use tollgate_core::erasure::{ERASED, ERASED_HASH, Erasable, EraseBody, ErasureWish, LeftOut};
 use tollgate_core::guard::quarter_of;
 use tollgate_core::id::{FlowId, Item, ItemType};
@@ -41,9 +42,22 @@ pub(super) async fn candidates(
     if found.is_empty() {
         let after = after.filter(|_| passed_invoices);
         let after = after.map_or("", |item| item.id.as_str());
-        let wanted = params![account, after, limit, in_json(account)?];
-        found = named(PAYMENT, &tx.rows(PAYMENTS, wanted).await)?;
+        found = payments(tx, account, after, limit).await?;
     }
+    Ok(found)
+}
+
+/// One look by index for each usual spelling of the account. Any other one would need a scan.
+async fn payments(tx: &Tx, account: &str, after: &str, limit: u32) -> StoreResult<Vec<Item>> {
+    let mut found = vec![];
+    for spelling in spellings(account) {
+        let wanted = params![&spelling, after, limit, in_json(&spelling)?];
+        found.extend(named(PAYMENT, &tx.rows(PAYMENTS, wanted).await)?);
+    }
+    // Both stores order ids byte by byte, too.
+    found.sort_by(|one, other| one.id.as_str().cmp(other.id.as_str()));
+    found.dedup();
+    found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     Ok(found)
 }
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tollgate_core::erasure::{Erasable, EraseBody, ErasureStage, ErasureWish, LeftOut};
 use tollgate_core::id::{ErasureId, Item};
 use tollgate_core::ports::{
-    Author, ErasureProgress, ErasureView, Erasures, Purged, StoreError, StoreResult,
+    Author, ErasureProgress, ErasureTrouble, ErasureView, Erasures, Purged, StoreError, StoreResult,
 };
 
 use crate::audit::Entry;
@@ -69,7 +69,7 @@ impl<D: Database> Erasures for StoreOn<D> {
     async fn erasure_to_do(&self) -> StoreResult<Option<ErasureView>> {
         const TO_DO: &str = "SELECT erasure_id, account, item_type, item_id, stage, place, actor,
                  reason, items, archived, notifications, texts, files, left_out, first_left_out,
-                 purged, started_at, ended_at
+                 purged, trouble, troubled_since, started_at, ended_at
              FROM erasure WHERE ended_at IS NULL AND started_at > 0
              ORDER BY started_at, erasure_id LIMIT 1";
         self.read(move |tx| async move {
@@ -181,6 +181,32 @@ impl<D: Database> Erasures for StoreOn<D> {
         .await
     }
 
+    async fn note_erasure_trouble(&self, id: &ErasureId, why: &str) -> StoreResult<()> {
+        const NOTE: &str = "UPDATE erasure
+             SET trouble = $2, troubled_since = coalesce(troubled_since, tg_now())
+             WHERE erasure_id = $1 AND ended_at IS NULL";
+        let noted = params![id, why];
+        self.write(Urgency::Normal, move |tx| async move {
+            tx.execute(NOTE, noted).await;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn erasures_in_trouble(&self, limit: u32) -> StoreResult<Vec<ErasureView>> {
+        const IN_TROUBLE: &str = "SELECT erasure_id, account, item_type, item_id, stage, place,
+                 actor, reason, items, archived, notifications, texts, files, left_out,
+                 first_left_out, purged, trouble, troubled_since, started_at, ended_at
+             FROM erasure WHERE ended_at IS NULL AND started_at > 0 AND trouble IS NOT NULL
+             ORDER BY started_at, erasure_id LIMIT $1";
+        let wanted = params![limit];
+        self.read(move |tx| async move {
+            let rows = tx.rows(IN_TROUBLE, wanted).await;
+            rows.iter().map(view_from).collect()
+        })
+        .await
+    }
+
     async fn purge(&self) -> StoreResult<Purged> {
         self.0.purge().await
     }
@@ -231,7 +257,8 @@ async fn forget_account(tx: &Tx, id: &ErasureId) {
 }
 
 async fn end(tx: &Tx, id: &ErasureId, purged: Purged) -> StoreResult<()> {
-    const END: &str = "UPDATE erasure SET stage = $2, place = '', purged = $3, ended_at = tg_now()
+    const END: &str = "UPDATE erasure SET stage = $2, place = '', purged = $3, trouble = NULL,
+             troubled_since = NULL, ended_at = tg_now()
          WHERE erasure_id = $1";
     let Some(erasure) = held(tx, id, ErasureStage::Purge).await? else {
         return Ok(());
@@ -266,7 +293,7 @@ async fn held(tx: &Tx, id: &ErasureId, stage: ErasureStage) -> StoreResult<Optio
     const HELD: &str =
         "SELECT erasure_id, account, item_type, item_id, stage, place, actor, reason,
              items, archived, notifications, texts, files, left_out, first_left_out, purged,
-             started_at, ended_at
+             trouble, troubled_since, started_at, ended_at
          FROM erasure WHERE erasure_id = $1 AND stage = $2 AND ended_at IS NULL";
     const OVERWRITE: Sql = Sql::each("PRAGMA secure_delete = ON", "SELECT 1 AS one");
     tx.rows(OVERWRITE, params![]).await;
@@ -278,15 +305,18 @@ async fn view(tx: &Tx, id: &ErasureId) -> StoreResult<Option<ErasureView>> {
     const VIEW: &str =
         "SELECT erasure_id, account, item_type, item_id, stage, place, actor, reason,
              items, archived, notifications, texts, files, left_out, first_left_out, purged,
-             started_at, ended_at
+             trouble, troubled_since, started_at, ended_at
          FROM erasure WHERE erasure_id = $1";
     let row = tx.row(VIEW, params![id]).await;
     row.map(|row| view_from(&row)).transpose()
 }
 
 async fn note(tx: &Tx, erasure: &ErasureView) -> StoreResult<()> {
+    // A piece that is repeated leaves the place as it is, and has not come further.
     const NOTE: &str = "UPDATE erasure SET stage = $2, place = $3, items = $4, archived = $5,
-                notifications = $6, texts = $7, files = $8, left_out = $9, first_left_out = $10
+                notifications = $6, texts = $7, files = $8, left_out = $9, first_left_out = $10,
+                trouble = CASE WHEN stage = $2 AND place = $3 THEN trouble END,
+                troubled_since = CASE WHEN stage = $2 AND place = $3 THEN troubled_since END
          WHERE erasure_id = $1";
     let noted = params![
         &erasure.id,
@@ -324,6 +354,8 @@ fn view_from(row: &Row) -> StoreResult<ErasureView> {
         (None, ..) => None,
     };
     let purged: Option<String> = row.get("purged")?;
+    let (why, since): (Option<String>, _) = (row.get("trouble")?, row.get("troubled_since")?);
+    let trouble = why.zip(since);
     Ok(ErasureView {
         id: row.get("erasure_id")?,
         wish,
@@ -341,6 +373,7 @@ fn view_from(row: &Row) -> StoreResult<ErasureView> {
         left_out: row.get("left_out")?,
         first_left_out: row.json("first_left_out")?,
         purged: purged.as_deref().and_then(Purged::parse),
+        trouble: trouble.map(|(why, since)| ErasureTrouble { why, since }),
         started_at: row.get("started_at")?,
         ended_at: row.get("ended_at")?,
     })

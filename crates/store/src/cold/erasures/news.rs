@@ -6,6 +6,7 @@ use tollgate_core::ports::{ErasureView, StoreResult};
 
 use super::items::{erase_about, erase_flows};
 use super::json;
+use crate::cold::archive::known::erased_in_archive;
 use crate::sql::{Row, Sql, Tx, params};
 
 pub(super) struct Page {
@@ -70,7 +71,7 @@ fn payment_in(body: &str) -> Option<String> {
     message["data"]["paymentId"].as_str().map(str::to_owned)
 }
 
-/// Which of these were erased.
+/// Which of these were erased, be they hot or in the archive.
 pub(super) async fn erased_among(
     tx: &Tx,
     item_type: &ItemType,
@@ -89,5 +90,6 @@ pub(super) async fn erased_among(
     }
     let rows = tx.rows(ERASED, params![item_type, json(&ids)?]).await;
     let id = |row: &Row| row.get::<ItemId>("item_id").map(|id| id.to_string());
-    rows.iter().map(id).collect()
+    let hot = rows.iter().map(id).collect::<StoreResult<Vec<String>>>()?;
+    Ok([hot, erased_in_archive(tx, item_type, ids).await?].concat())
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use tollgate_core::account::spellings;
 use tollgate_core::erasure::{ERASED, ErasureWish, without};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{ErasureView, StoreError, StoreResult};
@@ -403,8 +404,12 @@ async fn totals(tx: &Tx, account: &str) -> StoreResult<u64> {
     const TAKE: &str = "DELETE FROM owner_total
          WHERE item_type = 'PAYMENT' AND owner = $1 AND quarter < $2";
     let before = tx.now().await?.as_microsecond() - micros(OLD_TOTALS);
-    tx.execute(GIVE, params![account, before]).await;
-    Ok(tx.execute(TAKE, params![account, before]).await)
+    let mut moved = 0;
+    for spelling in spellings(account) {
+        tx.execute(GIVE, params![&spelling, before]).await;
+        moved += tx.execute(TAKE, params![&spelling, before]).await;
+    }
+    Ok(moved)
 }
 
 /// The settings of a customer, unless one of their invoices is left. How many versions were deleted.

@@ -340,10 +340,14 @@ async fn finish(tx: &Tx, chunk: &ChunkId, end: &ChunkEnd) -> StoreResult<bool> {
 
 async fn write_errors(tx: &Tx, bulk: &BulkId, errors: &[LineError]) -> StoreResult<()> {
     // A feed may read a record again; then the last verdict counts.
-    const ERROR: &str = "INSERT INTO bulk_error (bulk_id, line_no, item_id, details, line_text, unanswered)
-         VALUES ($1, $2, $3, $4, $5, (SELECT answers FROM bulk WHERE bulk_id = $1))
+    const ERROR: &str = "INSERT INTO bulk_error (bulk_id, line_no, item_id, details, line_text, unanswered,
+                answered_at)
+         VALUES ($1, $2, $3, $4, $5, (SELECT answers FROM bulk WHERE bulk_id = $1),
+             (SELECT CASE WHEN bulk_id LIKE 'feed.%' AND NOT answers THEN tg_now() END
+              FROM bulk WHERE bulk_id = $1))
          ON CONFLICT (bulk_id, line_no) DO UPDATE SET item_id = excluded.item_id,
-             details = excluded.details, line_text = excluded.line_text, unanswered = excluded.unanswered";
+             details = excluded.details, line_text = excluded.line_text, unanswered = excluded.unanswered,
+             answered_at = excluded.answered_at";
     let written = errors.iter().map(|error| {
         let details = serde_json::to_string(&error.details);
         let details = details.map_err(|e| StoreError::Bug(e.to_string()))?;

@@ -53,7 +53,7 @@ async fn noted(tx: &Tx, work: &Work, id: &ItemId, said: BankSaid) -> StoreResult
     let answer = said.answer;
     Ok(match evidence::note(tx, &item, &evidence).await? {
         ActionResult::Yes => format!("{answer}; no longer in doubt"),
-        ActionResult::NoSuchItem => format!("{answer}; it is gone"),
+        ActionResult::NoSuchItem => format!("{answer}; it no longer exists"),
         ActionResult::Refused(why) => format!("{answer}; not noted: {why}"),
     })
 }

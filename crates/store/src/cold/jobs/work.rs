@@ -128,7 +128,7 @@ impl Work {
 
     /// Why it was left out.
     async fn act_on(&self, tx: &Tx, item: &JobItem, rules: &Rules) -> StoreResult<Option<String>> {
-        let gone = || Some("it is gone".to_owned());
+        let gone = || Some("it no longer exists".to_owned());
         let previewed = item;
         let item = self.item(&item.id);
         let Some(found) = hold_plan_and_row(tx, &item).await? else {

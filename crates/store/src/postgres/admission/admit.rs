@@ -1,62 +1,32 @@
 //! Admission: body and item row of each item, in one transaction.
 //!
-//! The body is written first, in the order of ids: whoever writes it has won the id, and only
+//! The body is written first, in the order of ids: the transaction that writes it has won the id, and only
 //! winners get a slot. So a race for an id costs no slot, fails no batch and never deadlocks.
+//!
+//! Bodies are written before the lanes are locked (`prepare`). They are most of the work, and while one admission places its
+//! items, the next one writes its bodies. An admission that waits for an id holds no lane, and one that holds a lane waits for
+//! no id: a body that is written later replaces one that this transaction has written and removed.
+//!
+//! A request may be accepted for one of the ids until the lanes are locked. It was answered 202, so it comes first: an item
+//! with other content is not planned.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use deadpool_postgres::Transaction;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use tokio_postgres::Row;
-use tokio_postgres::error::SqlState;
 use tollgate_core::Timestamp;
-use tollgate_core::erasure::is_erased;
 use tollgate_core::guard::{Guard, Tally};
-use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName};
-use tollgate_core::lane_in_force::{never_opens, no_such_lane};
+use tollgate_core::id::{ItemId, ItemType, LaneName};
 use tollgate_core::ports::{Admission, FoundRequest, NewItem, Placed, StoreResult};
 use tollgate_core::slot::Place;
 
+use super::bodies::is_storable;
 use super::guards;
 use super::requests;
-use crate::cold::archive::known;
-use crate::postgres::connection::error::store_error;
-use crate::postgres::connection::run::{Params, all, execute, now};
+use crate::postgres::connection::run::{Params, execute, now};
 use crate::postgres::connection::value::Us;
 use crate::postgres::lanes::counters::Plan;
-
-/// An id is free if neither the hot tables nor the archive know it. Both are asked in one statement, which sees one
-/// moment: an item that is moved leaves the one and enters the other in one commit, so it is always seen in one of them.
-///
-/// Bodies of ids that nobody else takes at the same moment, which is nearly always so: admissions of a lane go one after
-/// the other. It fails if somebody does. `ON CONFLICT` would cost a record in the log for each row.
-///
-/// Each id is looked for by its key. `NOT EXISTS` would leave the way to the planner, which reads the tables from end to end
-/// for each thousand as long as it knows nothing of them: during a first large import, and for minutes.
-const UNRACED: &str = "INSERT INTO item_body (item_type, item_id, content_hash, body,
-         init_workflow_id, bulk_id)
-     SELECT $1, n.item_id, n.content_hash, n.body, n.init_workflow_id, n.bulk_id
-     FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
-          AS n (item_id, content_hash, body, init_workflow_id, bulk_id, key)
-     WHERE (SELECT 1 FROM item_queue q
-          WHERE q.item_type = $1 AND q.item_id = n.item_id) IS NULL
-       AND (SELECT 1 FROM known_item k WHERE k.key = n.key::uuid) IS NULL
-       AND (SELECT 1 FROM item_body b
-          WHERE b.item_type = $1 AND b.item_id = n.item_id) IS NULL
-     RETURNING item_id";
-
-/// The same where others take some of the ids: of those, one of both gets each.
-const RACED: &str = "INSERT INTO item_body (item_type, item_id, content_hash, body,
-         init_workflow_id, bulk_id)
-     SELECT $1, n.item_id, n.content_hash, n.body, n.init_workflow_id, n.bulk_id
-     FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
-          AS n (item_id, content_hash, body, init_workflow_id, bulk_id, key)
-     WHERE (SELECT 1 FROM item_queue q
-          WHERE q.item_type = $1 AND q.item_id = n.item_id) IS NULL
-       AND (SELECT 1 FROM known_item k WHERE k.key = n.key::uuid) IS NULL
-     ON CONFLICT (item_type, item_id) DO NOTHING
-     RETURNING item_id";
 
 /// The new items of one type.
 pub(super) struct Batch<'t> {
@@ -65,9 +35,18 @@ pub(super) struct Batch<'t> {
     pub(super) seed: u64,
 }
 
+/// Items whose bodies are written.
+pub(super) struct Prepared {
+    items: Vec<NewItem>,
+    /// The requests under their ids that are held until the end.
+    held: Found,
+    /// The ids that were not known before.
+    new: HashSet<ItemId>,
+}
+
 /// A new item and where it was put.
-struct PlacedItem<'i> {
-    item: &'i NewItem,
+pub(super) struct PlacedItem<'i> {
+    pub(super) item: &'i NewItem,
     requested: Timestamp,
     place: Place,
     generation: i64,
@@ -75,13 +54,13 @@ struct PlacedItem<'i> {
 
 /// What became of the new items: those that were placed, and which guard was against others.
 #[derive(Default)]
-struct Judged<'i> {
-    won: Vec<PlacedItem<'i>>,
-    refused: HashMap<&'i ItemId, &'i Guard>,
+pub(super) struct Judged<'i> {
+    pub(super) won: Vec<PlacedItem<'i>>,
+    pub(super) refused: HashMap<&'i ItemId, &'i Guard>,
 }
 
 impl PlacedItem<'_> {
-    fn placed(&self) -> Placed {
+    pub(super) fn placed(&self) -> Placed {
         let item = self.item;
         let (lane, flow) = (item.lane.clone(), item.init_flow.clone());
         Placed::new(lane, self.place.scheduled, item.deadline, flow)
@@ -89,26 +68,42 @@ impl PlacedItem<'_> {
 }
 
 impl Batch<'_> {
+    /// What can be done before the lanes are locked: the requests under the items' ids are held, and the bodies are written.
+    pub(super) async fn prepare(
+        &self,
+        mut items: Vec<NewItem>,
+        lanes: &BTreeSet<LaneName>,
+    ) -> StoreResult<Prepared> {
+        let held = requests::found(self.tx, self.item_type, &items).await?;
+        plan_as_requested(&mut items, &held);
+        let asking: Vec<&NewItem> = items.iter().collect();
+        let new = self
+            .write_bodies(&to_judge(&asking, &held, |lane| lanes.contains(lane)))
+            .await?;
+        Ok(Prepared { items, held, new })
+    }
+
     /// Of two contents of one id, the later is judged, too, if the earlier was refused.
     pub(super) async fn admit(
         &self,
-        items: &[NewItem],
+        prepared: Prepared,
         plans: &mut BTreeMap<LaneName, Plan>,
     ) -> StoreResult<Vec<Admission>> {
-        let found = requests::found(self.tx, self.item_type, items).await?;
-        let moved;
-        let items = if found.values().any(|request| request.moved_to.is_some()) {
-            moved = items.iter().map(|item| moved_to(item, &found)).collect();
-            let moved: &Vec<NewItem> = &moved;
-            moved
-        } else {
-            items
-        };
+        let Prepared {
+            mut items,
+            held,
+            new,
+        } = prepared;
+        let late = requests::since_found(self.tx, self.item_type, &new, &held).await?;
+        plan_as_requested(&mut items, &late);
+        let found: Found = late.into_iter().chain(held.clone()).collect();
+        let mut written = Some((new, &held));
         let mut answers: Vec<Option<Admission>> = vec![None; items.len()];
         let mut left: Vec<usize> = (0..items.len()).collect();
         while !left.is_empty() {
             let asking: Vec<&NewItem> = left.iter().map(|n| &items[*n]).collect();
-            let said = self.admit_first(&asking, plans, &found).await?;
+            let new = written.take();
+            let said = self.admit_first(&asking, plans, &found, new).await?;
             let mut first: HashMap<&ItemId, &str> = HashMap::new();
             let mut later = vec![];
             for (n, said) in left.into_iter().zip(said) {
@@ -124,28 +119,30 @@ impl Batch<'_> {
         }
         let answers: Vec<Admission> = answers.into_iter().flatten().collect();
         let said = items.iter().zip(&answers);
-        requests::end(self.tx, self.item_type, &found, said).await?;
+        requests::end(self.tx, self.item_type, &held, said).await?;
         Ok(answers)
     }
 
-    /// The first of each id that has a lane is judged; what others are told goes by that.
+    /// The first of each id that has a lane is judged; what others are told goes by that. `written` are the ids whose bodies
+    /// are written and the requests by which these items were chosen: of two contents of an id the same one is chosen again, and a
+    /// request that came later can only leave it out.
     async fn admit_first(
         &self,
         items: &[&NewItem],
         plans: &mut BTreeMap<LaneName, Plan>,
         requests: &Found,
+        written: Option<(HashSet<ItemId>, &Found)>,
     ) -> StoreResult<Vec<Admission>> {
         let now = now(self.tx).await?;
-        let mut seen = HashSet::new();
-        let admissible: Vec<&NewItem> = items
-            .iter()
-            .copied()
-            .filter(|item| requested_answer(item, requests).is_none())
-            .filter(|item| is_admissible(item, plans) && seen.insert(&item.id))
-            .collect();
+        let chosen_by = written.as_ref().map_or(requests, |(_, held)| held);
+        let mut admissible = to_judge(items, chosen_by, |lane| plans.contains_key(lane));
+        admissible.retain(|item| requested_answer(item, requests).is_none());
         // Before the items are written, so that they do not count themselves.
         let mut tally = guards::tally(self.tx, self.item_type, &admissible, now.0).await?;
-        let new = self.write_bodies(&admissible).await?;
+        let new = match written {
+            Some((new, _)) => new,
+            None => self.write_bodies(&admissible).await?,
+        };
         let judged = self
             .place(&admissible, &new, plans, &mut tally, now.0)
             .await?;
@@ -166,55 +163,6 @@ impl Batch<'_> {
             }
         }
         Ok(answers)
-    }
-
-    /// The ids that were not known before. A body that was lost leaves its id used.
-    async fn write_bodies(&self, items: &[&NewItem]) -> StoreResult<HashSet<ItemId>> {
-        if items.is_empty() {
-            return Ok(HashSet::new());
-        }
-        let mut sorted = items.to_vec();
-        sorted.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        let texts = |of: fn(&NewItem) -> &str| sorted.iter().map(|i| of(i)).collect::<Vec<_>>();
-        let bulk = |item: &&NewItem| item.bulk().map(|bulk| bulk.to_string());
-        let bulks: Vec<Option<String>> = sorted.iter().map(bulk).collect();
-        let keys: Vec<String> = sorted.iter().map(|item| self.key(item)).collect();
-        let params: Params<'_> = &[
-            &self.item_type.as_str(),
-            &texts(|i| i.id.as_str()),
-            &texts(|i| &i.record.content_hash),
-            &texts(|i| &i.body),
-            &texts(|i| i.init_flow.as_str()),
-            &bulks,
-            &keys,
-        ];
-        let rows = match self.write_unraced(params).await? {
-            Some(rows) => rows,
-            None => all(self.tx, RACED, params).await?,
-        };
-        Ok(rows
-            .iter()
-            .map(|row| ItemId::new(row.get::<_, String>(0)))
-            .collect())
-    }
-
-    /// Nothing if another transaction has taken one of the ids at the same moment.
-    async fn write_unraced(&self, params: Params<'_>) -> StoreResult<Option<Vec<Row>>> {
-        // Prepared beforehand, so that what is sent together stays in order.
-        let statement = self.tx.prepare_cached(UNRACED).await.map_err(store_error)?;
-        let written = futures::try_join!(
-            self.tx.batch_execute("SAVEPOINT bodies"),
-            self.tx.query(&statement, params)
-        );
-        match written {
-            Ok(((), rows)) => Ok(Some(rows)),
-            Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
-                let back = self.tx.batch_execute("ROLLBACK TO SAVEPOINT bodies");
-                back.await.map_err(store_error)?;
-                Ok(None)
-            }
-            Err(error) => Err(store_error(error)),
-        }
     }
 
     async fn place<'i>(
@@ -260,25 +208,6 @@ impl Batch<'_> {
             });
         }
         Ok(judged)
-    }
-
-    /// Whoever won an id and got no slot, since a guard was against it or its lane never opens
-    /// again, was never here.
-    async fn forget_losers(
-        &self,
-        new: &HashSet<ItemId>,
-        won: &[PlacedItem<'_>],
-    ) -> StoreResult<()> {
-        const FORGET: &str = "DELETE FROM item_body WHERE item_type = $1 AND item_id = ANY($2)";
-        let won: HashSet<&ItemId> = won.iter().map(|w| &w.item.id).collect();
-        let losers: Vec<&str> = new
-            .iter()
-            .filter(|id| !won.contains(id))
-            .map(ItemId::as_str)
-            .collect();
-        execute(self.tx, FORGET, &[&self.item_type.as_str(), &losers])
-            .await
-            .map(drop)
     }
 
     /// The owner only where somebody looks for it.
@@ -331,153 +260,36 @@ impl Batch<'_> {
         ];
         execute(self.tx, ITEMS, params).await.map(drop)
     }
-
-    /// In the order of the items. Of an id the one that won is new; all others are judged by what
-    /// is stored under it.
-    async fn answer(
-        &self,
-        items: &[&NewItem],
-        judged: &Judged<'_>,
-        plans: &BTreeMap<LaneName, Plan>,
-        now: Timestamp,
-    ) -> StoreResult<Vec<Admission>> {
-        let new: HashMap<&ItemId, &PlacedItem<'_>> =
-            judged.won.iter().map(|w| (&w.item.id, w)).collect();
-        let others: Vec<&str> = if new.len() == items.len() {
-            vec![]
-        } else {
-            items.iter().map(|item| item.id.as_str()).collect()
-        };
-        let known = self.known(&others).await?;
-        let unknown = items.iter().copied();
-        let unknown =
-            unknown.filter(|item| !new.contains_key(&item.id) && !known.contains_key(&item.id));
-        let archived = self.archived(&unknown.collect::<Vec<_>>()).await?;
-        let winner = |item: &NewItem| new.get(&item.id).filter(|w| std::ptr::eq(w.item, item));
-        let answers = items.iter().map(|&item| match winner(item) {
-            Some(won) => Admission::New(won.placed()),
-            None => match known.get(&item.id) {
-                Some(known) if known.content_hash == item.record.content_hash => {
-                    Admission::Repeat(known.placed.clone())
-                }
-                Some(known) if is_erased(&known.content_hash) => Admission::Erased,
-                Some(_) => Admission::Conflict,
-                None if archived.contains_key(&item.id) => {
-                    known::admission(&archived[&item.id], &item.record.content_hash)
-                }
-                None => match judged.refused.get(&item.id) {
-                    Some(guard) if is_admissible(item, plans) => Admission::RefusedBy {
-                        rule: guard.rule.clone(),
-                        message: guard.message.clone(),
-                    },
-                    _ => Admission::Refused(refusal(item, plans, now)),
-                },
-            },
-        });
-        Ok(answers.collect())
-    }
-
-    fn key(&self, item: &NewItem) -> String {
-        use std::fmt::Write;
-        let key = known::key(self.item_type, &item.id);
-        key.iter().fold(String::with_capacity(32), |mut hex, byte| {
-            // Writing to memory does not fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
-    }
-
-    /// What the archive keeps of the contents of these items.
-    async fn archived(&self, items: &[&NewItem]) -> StoreResult<HashMap<ItemId, Vec<u8>>> {
-        const ARCHIVED: &str = "SELECT n.item_id, uuid_send(k.content)
-             FROM unnest($1::text[], $2::text[]) AS n (item_id, key)
-             JOIN known_item k ON k.key = n.key::uuid";
-        let items = items.iter().filter(|item| is_storable(item));
-        let (ids, keys): (Vec<&str>, Vec<String>) =
-            items.map(|item| (item.id.as_str(), self.key(item))).unzip();
-        if ids.is_empty() {
-            return Ok(HashMap::new());
-        }
-        let rows = all(self.tx, ARCHIVED, &[&ids, &keys]).await?;
-        let kept = |row: &Row| (ItemId::new(row.get::<_, String>(0)), row.get(1));
-        Ok(rows.iter().map(kept).collect())
-    }
-
-    async fn known(&self, ids: &[&str]) -> StoreResult<HashMap<ItemId, Known>> {
-        const KNOWN: &str =
-            "SELECT q.item_id, coalesce(b.content_hash, ''), q.lane, q.scheduled_time, q.deadline,
-                    coalesce(b.init_workflow_id, '')
-             FROM item_queue q
-             LEFT JOIN item_body b ON b.item_type = q.item_type AND b.item_id = q.item_id
-             WHERE q.item_type = $1 AND q.item_id = ANY($2)";
-        if ids.is_empty() {
-            return Ok(HashMap::new());
-        }
-        let rows = all(self.tx, KNOWN, &[&self.item_type.as_str(), &ids]).await?;
-        Ok(rows.iter().map(known_from).collect())
-    }
-}
-
-struct Known {
-    content_hash: String,
-    placed: Placed,
-}
-
-fn known_from(row: &Row) -> (ItemId, Known) {
-    let known = Known {
-        content_hash: row.get(1),
-        placed: Placed::new(
-            LaneName::new(row.get::<_, String>(2)),
-            row.get::<_, Us>(3).0,
-            row.get::<_, Option<Us>>(4).map(|us| us.0),
-            FlowId::new(row.get::<_, String>(5)),
-        ),
-    };
-    (ItemId::new(row.get::<_, String>(0)), known)
 }
 
 /// The requests that were found under the items' ids.
 type Found = HashMap<ItemId, FoundRequest>;
 
-/// The item with the time that a person gave its request.
-fn moved_to(item: &NewItem, requests: &Found) -> NewItem {
-    let mut item = item.clone();
-    if let Some(request) = requests.get(&item.id) {
-        item.requested = request.requested(&item);
+/// A person may have given a request another time than its own.
+fn plan_as_requested(items: &mut [NewItem], requests: &Found) {
+    for item in items {
+        if let Some(request) = requests.get(&item.id) {
+            item.requested = request.requested(item);
+        }
     }
-    item
+}
+
+/// The first of each id that has a lane, unless its request says otherwise.
+fn to_judge<'i>(
+    items: &[&'i NewItem],
+    requests: &Found,
+    has_lane: impl Fn(&LaneName) -> bool,
+) -> Vec<&'i NewItem> {
+    let mut seen = HashSet::new();
+    items
+        .iter()
+        .copied()
+        .filter(|item| requested_answer(item, requests).is_none())
+        .filter(|item| has_lane(&item.lane) && is_storable(item) && seen.insert(&item.id))
+        .collect()
 }
 
 /// The answer for an item that is not to be judged, because of a request.
 fn requested_answer(item: &NewItem, requests: &Found) -> Option<Admission> {
     requests.get(&item.id)?.answer(item)
-}
-
-fn is_admissible(item: &NewItem, plans: &BTreeMap<LaneName, Plan>) -> bool {
-    plans.contains_key(&item.lane) && is_storable(item)
-}
-
-/// One bad item harms no other: PostgreSQL would refuse the whole statement.
-pub(super) fn is_storable(item: &NewItem) -> bool {
-    let record = &item.record;
-    let texts = [
-        item.id.as_str(),
-        &record.owner,
-        &record.status,
-        &record.content_hash,
-        &item.body,
-        item.init_flow.as_str(),
-    ];
-    !texts.iter().any(|text| text.contains('\0'))
-}
-
-fn refusal(item: &NewItem, plans: &BTreeMap<LaneName, Plan>, now: Timestamp) -> String {
-    if !is_storable(item) {
-        return "a text with a NUL character cannot be stored; remove it".to_owned();
-    }
-    if plans.contains_key(&item.lane) {
-        never_opens(&item.lane, item.requested.unwrap_or(now))
-    } else {
-        no_such_lane(&item.lane)
-    }
 }

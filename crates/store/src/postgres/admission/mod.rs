@@ -2,5 +2,7 @@
 
 pub(crate) mod admissions;
 mod admit;
+mod answers;
+mod bodies;
 mod guards;
 mod requests;

@@ -1,6 +1,6 @@
 //! Requests, as the admission of their items meets them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
@@ -26,8 +26,35 @@ pub(super) async fn found(
     const FOUND: &str = "SELECT item_id, state, content_hash, init_workflow_id, details, moved_to
          FROM request WHERE item_type = $1 AND item_id = ANY($2) ORDER BY item_id FOR UPDATE";
     let ids = items.iter().map(|item| item.id.as_str());
-    let ids: Vec<&str> = ids.filter(|id| !id.contains('\0')).collect();
-    let rows = all(tx, FOUND, &[&item_type.as_str(), &ids]).await?;
+    read(tx, FOUND, item_type, ids.collect()).await
+}
+
+/// Requests that were accepted after [`found`] had looked, read once the lanes are locked. From then on no request is withdrawn or
+/// moved until this admission ends: that needs all lanes (`cold/requests.rs`). They are not held, since who withdraws one
+/// holds it while it waits for our lanes; their own tries end them.
+pub(super) async fn since_found(
+    tx: &Transaction<'_>,
+    item_type: &ItemType,
+    ids: &HashSet<ItemId>,
+    found: &HashMap<ItemId, FoundRequest>,
+) -> StoreResult<HashMap<ItemId, FoundRequest>> {
+    const SEEN: &str = "SELECT item_id, state, content_hash, init_workflow_id, details, moved_to
+         FROM request WHERE item_type = $1 AND item_id = ANY($2)";
+    let ids = ids.iter().filter(|id| !found.contains_key(*id));
+    read(tx, SEEN, item_type, ids.map(ItemId::as_str).collect()).await
+}
+
+async fn read(
+    tx: &Transaction<'_>,
+    sql: &str,
+    item_type: &ItemType,
+    ids: Vec<&str>,
+) -> StoreResult<HashMap<ItemId, FoundRequest>> {
+    let ids: Vec<&str> = ids.into_iter().filter(|id| !id.contains('\0')).collect();
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = all(tx, sql, &[&item_type.as_str(), &ids]).await?;
     let one = |row: &Row| {
         let found = FoundRequest {
             state: word(row, 1, RequestState::parse)?,
@@ -41,7 +68,7 @@ pub(super) async fn found(
     rows.iter().map(one).collect()
 }
 
-/// Ends the requests of items as their admission went.
+/// Ends the requests that are held as the admission of their items went.
 pub(super) async fn end(
     tx: &Transaction<'_>,
     item_type: &ItemType,

@@ -29,7 +29,7 @@ use crate::urgency::Urgency;
 /// Older servers get no fixes any more, and nothing here is tested on them.
 const OLDEST_SERVER: i32 = 140_000;
 
-/// Batches of different lanes go beside each other; those of one lane would wait anyway, and
+/// Batches of different lanes go beside each other. Of one lane, one batch is placed while the next one writes its bodies;
 /// more writers would only split what could share a commit.
 const ADMITTING: usize = 2;
 /// One writes while another waits for the disk.

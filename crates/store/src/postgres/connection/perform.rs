@@ -7,13 +7,14 @@ use std::time::Duration;
 use deadpool_postgres::GenericClient;
 use futures::future::try_join_all;
 use rust_decimal::Decimal;
+use tokio::sync::OwnedMutexGuard;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tollgate_core::ports::{Purged, StoreError, StoreResult};
 use tracing::Instrument;
 
 use super::error::store_error;
-use super::run::{all, lock_name};
+use super::run::{all, execute, lock_name};
 use super::value::storable;
 use crate::postgres::lanes::counters::{lock_plans, write_back};
 use crate::postgres::sends::attempts::history;
@@ -71,6 +72,11 @@ impl Database for Postgres {
     }
 
     const ARCHIVE_APART: bool = false;
+
+    /// Rows are held by their locks.
+    async fn alone_in_archive(&self) -> Option<OwnedMutexGuard<()>> {
+        None
+    }
 
     fn archive_months(&self) -> StoreResult<Vec<String>> {
         Ok(vec![])
@@ -148,6 +154,10 @@ async fn answer(c: &impl GenericClient, ask: Ask) -> StoreResult<Answer> {
             lock_name(c, &name).await?;
             Ok(Answer::default())
         }
+        Ask::HoldUpAdmissions => {
+            execute(c, "LOCK TABLE lane_plan IN EXCLUSIVE MODE", &[]).await?;
+            Ok(Answer::default())
+        }
         Ask::Lanes(name) => Ok(Answer {
             lanes: lanes::in_force(c, name.as_ref()).await?,
             ..Answer::default()
@@ -214,8 +224,6 @@ impl ToSql for Value {
             // Whatever comes from outside can be stored.
             Self::Text(text) if *ty == Type::TEXT => storable(text).to_sql(ty, out),
             Self::Bytes(bytes) if *ty == Type::BYTEA => bytes.to_sql(ty, out),
-            // 16 of them.
-            Self::Bytes(bytes) if *ty == Type::UUID => bytes.to_sql(&Type::BYTEA, out),
             Self::Int(number) if *ty == Type::INT4 => i32::try_from(*number)?.to_sql(ty, out),
             Self::Int(number) if *ty == Type::INT2 => i16::try_from(*number)?.to_sql(ty, out),
             Self::Int(_) | Self::Bool(_) | Self::Text(_) | Self::Bytes(_) => {

@@ -62,8 +62,7 @@ impl Fault {
 
 /// What to do about an error after which the file must not be used; none for all others.
 fn remedy(error: &rusqlite::Error) -> Option<&'static str> {
-    const CHECK_THE_DISK: &str =
-        "what was written last may be lost. Check the disk, then start again";
+    const CHECK_THE_DISK: &str = "the last writes may be lost. Check the disk, then start again";
     const RESTORE: &str = "the file is damaged. Restore a backup, or repair a copy with `sqlite3 FILE .recover`, then start again";
     let error = error.sqlite_error()?;
     match (error.code, error.extended_code) {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, ToSql};
 use rust_decimal::Decimal;
+use tokio::sync::OwnedMutexGuard;
 use tollgate_core::Timestamp;
 use tollgate_core::ports::{Purged, StoreResult};
 
@@ -64,6 +65,10 @@ impl Database for Sqlite {
     }
 
     const ARCHIVE_APART: bool = true;
+
+    async fn alone_in_archive(&self) -> Option<OwnedMutexGuard<()>> {
+        Some(self.archive.alone().await)
+    }
 
     fn archive_months(&self) -> StoreResult<Vec<String>> {
         self.archive.months()
@@ -129,7 +134,7 @@ fn answer(c: &Connection, now: &dyn Fn() -> Timestamp, ask: Ask) -> rusqlite::Re
             })
         }
         // There is one writer.
-        Ask::LockName(_) => Ok(Answer::default()),
+        Ask::LockName(_) | Ask::HoldUpAdmissions => Ok(Answer::default()),
         Ask::Lanes(name) => Ok(Answer {
             lanes: match name {
                 Some(name) => lanes::in_force(c, &name)?.into_iter().collect(),

@@ -23,8 +23,11 @@ use crate::urgency::Urgency;
 const MAX_WAITING: usize = 4096;
 /// A commit holds at most so many use cases …
 const MAX_GROUP: usize = 512;
-/// … and takes no further one once it has been open for this long.
+/// … and takes no further one once it has been open for this long, if an urgent one is in it or waits for the next commit …
 const MAX_GROUP_US: i64 = 5_000;
+/// … or for this long at the latest. Admissions of a thousand items take longer than the first; together they write a page once
+/// that several of them change.
+const MAX_CALM_GROUP_US: i64 = 50_000;
 
 /// Runs inside the transaction (or learns why there is none), and returns what is to be said
 /// after the commit.
@@ -39,10 +42,23 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn next(&mut self) -> Option<Job> {
-        self.urgent.pop_front().or_else(|| self.normal.pop_front())
+    fn next(&mut self) -> Option<Next> {
+        let urgent = self.urgent.pop_front().map(|job| (Urgency::Urgent, job));
+        urgent.or_else(|| Some((Urgency::Normal, self.normal.pop_front()?)))
+    }
+
+    /// The next one that joins a commit which has been open for so long.
+    fn next_within(&mut self, open_us: i64, is_calm: bool) -> Option<Next> {
+        let most = if is_calm && self.urgent.is_empty() {
+            MAX_CALM_GROUP_US
+        } else {
+            MAX_GROUP_US
+        };
+        if open_us < most { self.next() } else { None }
     }
 }
+
+type Next = (Urgency, Job);
 
 #[derive(Default)]
 struct Shared {
@@ -155,7 +171,7 @@ fn run(connection: &Connection, clock: &Clock, shared: &Shared, fault: &Fault) {
             begun.map_err(|error| fault.judge(error))
         });
         if let Err(why) = begun {
-            first(Err(why.clone()))(&Err(why));
+            (first.1)(Err(why.clone()))(&Err(why));
             continue;
         }
         let replies = fill_group(connection, clock, shared, first);
@@ -181,7 +197,7 @@ fn commit(connection: &Connection, fault: &Fault) -> StoreResult<()> {
     committed
 }
 
-fn wait_for_work(shared: &Shared) -> Option<Job> {
+fn wait_for_work(shared: &Shared) -> Option<Next> {
     let mut waiting = shared.lock();
     loop {
         if let Some(job) = waiting.next() {
@@ -197,18 +213,20 @@ fn wait_for_work(shared: &Shared) -> Option<Job> {
     }
 }
 
-fn fill_group(connection: &Connection, clock: &Clock, shared: &Shared, first: Job) -> Vec<Reply> {
+fn fill_group(connection: &Connection, clock: &Clock, shared: &Shared, first: Next) -> Vec<Reply> {
     let opened = clock.now_us();
+    let (urgency, first) = first;
+    // No urgent write waits for this commit.
+    let mut is_calm = urgency == Urgency::Normal;
     let mut replies = vec![first(Ok(connection))];
     // A full disk rolls the whole transaction back at once (autocommit is on again): the commit
     // that follows then fails, and everyone in the group is told so.
-    while replies.len() < MAX_GROUP
-        && clock.now_us() - opened < MAX_GROUP_US
-        && !connection.is_autocommit()
-    {
-        let Some(job) = shared.lock().next() else {
+    while replies.len() < MAX_GROUP && !connection.is_autocommit() {
+        let open_us = clock.now_us() - opened;
+        let Some((urgency, job)) = shared.lock().next_within(open_us, is_calm) else {
             break;
         };
+        is_calm &= urgency == Urgency::Normal;
         replies.push(job(Ok(connection)));
     }
     replies
@@ -240,5 +258,28 @@ fn in_savepoint<T, E: Into<Failed>>(
             let _ = connection.execute_batch("ROLLBACK TO use_case; RELEASE use_case");
             Err(why)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nothing() -> Job {
+        Box::new(|_| Box::new(|_| {}))
+    }
+
+    #[test]
+    fn a_commit_stays_open_longer_while_nothing_urgent_is_in_it_or_waits() {
+        let mut waiting = Waiting::default();
+        waiting.normal.push_back(nothing());
+        assert!(waiting.next_within(MAX_CALM_GROUP_US, true).is_none());
+        assert!(waiting.next_within(MAX_GROUP_US, false).is_none());
+        assert!(waiting.next_within(MAX_CALM_GROUP_US - 1, true).is_some());
+        waiting.normal.push_back(nothing());
+        waiting.urgent.push_back(nothing());
+        assert!(waiting.next_within(MAX_GROUP_US, true).is_none());
+        assert!(waiting.next_within(MAX_GROUP_US - 1, true).is_some());
+        assert_eq!((waiting.urgent.len(), waiting.normal.len()), (0, 1));
     }
 }

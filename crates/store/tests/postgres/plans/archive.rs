@@ -80,13 +80,14 @@ async fn days(store: &PostgresStore, day: ArchiveDay, line: &ArchivedItem) {
         digest: "00".into(),
         at: day.end(),
     };
-    assert!(
-        store
-            .mark_exported(&kind, day, export.clone())
-            .await
-            .unwrap()
-    );
+    let marked = store.mark_exported(&kind, day, export.clone());
+    assert!(marked.await.unwrap());
+    assert!(store.outdate_export(&kind, day).await.unwrap());
+    let marked = store.mark_exported(&kind, day, export.clone());
+    assert!(marked.await.unwrap());
     assert!(store.drop_day(&kind, day).await.unwrap());
+    let checked = store.check_restore(&kind, day, vec![line.clone()]);
+    checked.await.unwrap();
     for _ in 0..2 {
         let page = vec![line.clone()];
         store.restore_items(&kind, day, page, true).await.unwrap();

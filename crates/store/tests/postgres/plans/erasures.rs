@@ -28,6 +28,9 @@ pub(super) async fn run_all(store: &PostgresStore) {
     let id = ErasureId::new("erasure-1");
     assert!(store.start_erasure(&id, wish, author()).await.unwrap());
     assert_eq!(store.erasure_to_do().await.unwrap().unwrap().id, id);
+    store.note_erasure_trouble(&id, "a disk").await.unwrap();
+    let stuck = store.erasures_in_trouble(PAGE).await.unwrap();
+    assert_eq!(stuck.len(), 1);
     store
         .erase_items(&id, all, |_, _| "{}".into())
         .await

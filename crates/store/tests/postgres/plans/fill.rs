@@ -35,7 +35,8 @@ const PREPARE: &str = "
         FOREACH name IN ARRAY ARRAY['item_queue', 'item_body', 'lane_window',
                 'attempt', 'flow', 'journal', 'audit_log', 'setting', 'owner_total', 'bulk',
                 'bulk_chunk', 'bulk_error', 'bulk_sum', 'status_check',
-                'status_check_part', 'job', 'job_chunk', 'job_result', 'outbox'] LOOP
+                'status_check_part', 'job', 'job_chunk', 'job_result', 'outbox',
+                'outbox_refused'] LOOP
             EXECUTE format('ALTER TABLE %I SET UNLOGGED', name);
         END LOOP;
     END $$;
@@ -198,7 +199,10 @@ const JOBS: [&str; 3] = [
 /// What brokers that were away for a while leave.
 const EVENTS: &str = "
     INSERT INTO outbox (item_type, item_id, status, currency, amount_minor)
-    SELECT 'PAYMENT', 'p' || 1000000 + n, 'SCHEDULED', 'USD', n FROM generate_series(1, 50000) n";
+    SELECT 'PAYMENT', 'p' || 1000000 + n, 'SCHEDULED', 'USD', n FROM generate_series(1, 50000) n;
+    INSERT INTO outbox_refused (event_no, event_id, item_type, item_id, status, at, currency, amount_minor)
+    SELECT 1000000 + n, n::text, 'PAYMENT', 'p' || 1040000 + n, 'SCHEDULED', 0, 'USD', n
+    FROM generate_series(1, 50000) n";
 
 /// One row of each table that names an account, in its first page.
 const PLANTED: [&str; 9] = [
@@ -243,7 +247,8 @@ const PLANTED: [&str; 9] = [
      INSERT INTO lane_cursor (lane, closed_why) VALUES ('a', 'PLANTED-0123456789');
      INSERT INTO need_seen (kind, seen_count, mark, actor, reason, seen_at)
      VALUES ('lanes-closed', 0, 0, 'ops', 'PLANTED-0123456789', 1);
-     INSERT INTO feed (feed, topic, trouble, trouble_at) VALUES ('a', 'a', 'PLANTED-0123456789', 1);
+     INSERT INTO feed (feed, topic, trouble, trouble_at) VALUES
+         ('a', 'a', 'PLANTED-0123456789', 1), ('retired', 'a', NULL, NULL);
      INSERT INTO setting (kind, name, version, body, actor, reason, created_at)
      VALUES ('a', 'a', 1, '{}', 'ops', 'PLANTED-0123456789', 1)",
 ];

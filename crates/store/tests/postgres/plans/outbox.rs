@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::ports::{Author, Outbox, TurnedOff};
+use tollgate_core::ports::{Author, Outbox, RetriedUpTo, TurnedOff};
 use tollgate_store::postgres::PostgresStore;
 
 pub(super) async fn run_all(store: &PostgresStore) {
@@ -16,6 +16,12 @@ pub(super) async fn run_all(store: &PostgresStore) {
     let events = store.events_to_publish(500).await.unwrap();
     let numbers = events.iter().map(|event| event.number).collect();
     assert!(store.events_published(hold, numbers).await.unwrap());
+    let events = store.events_to_publish(500).await.unwrap();
+    let numbers = events.iter().map(|event| event.number).collect();
+    assert!(store.events_refused(hold, numbers).await.unwrap());
+    let after = RetriedUpTo::event(&events[0]);
+    let again = store.events_to_retry(after, 500).await.unwrap();
+    assert_eq!(again.len(), 500);
     let trouble = Some("no broker".to_owned());
     store.note_relay_trouble(trouble).await.unwrap();
     assert!(store.outbox().await.unwrap().backlog > 10_000);

@@ -97,7 +97,7 @@ fn without_tokens_a_page_of_another_site_may_look_and_change_nothing() {
 
 #[test]
 fn each_role_may_do_what_it_is_for() {
-    let table = [
+    let table: [(Needs, [bool; Role::ALL.len()]); 4] = [
         (AnyRole, [true, true, true]),
         (Ingest, [true, false, true]),
         (Read, [false, true, true]),
