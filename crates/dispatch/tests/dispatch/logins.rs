@@ -73,7 +73,7 @@ async fn a_token_that_ends_in_a_storm_costs_no_payment_and_pauses_nothing() {
     assert_eq!(street.lane().await.lane.pause, None);
     let ledger = street.bank.ledger();
     assert_eq!(ledger.effective().len(), PAYMENTS);
-    assert_eq!(ledger.doubles(), Vec::<String>::new());
+    assert_eq!(ledger.doubles(), Vec::<String>::new(), "MONEY: paid twice");
     assert_eq!(
         street.bank.tokens_issued(),
         2,
@@ -116,7 +116,7 @@ async fn tokens_that_end_all_the_time_are_renewed_before_and_none_is_ever_refuse
     assert_eq!(street.lane().await.lane.pause, None);
     let ledger = street.bank.ledger();
     assert_eq!(ledger.effective().len(), payments);
-    assert_eq!(ledger.doubles(), Vec::<String>::new());
+    assert_eq!(ledger.doubles(), Vec::<String>::new(), "MONEY: paid twice");
     assert!(street.bank.tokens_issued() >= 3);
     println!("longest time between arrivals: {:?}", longest_gap(&street));
 }

@@ -109,7 +109,7 @@ async fn a_sender_that_resends_without_asking_is_found_out_by_a_double() {
         send_wrongly(&street, Mutant::Resends, &job("a0", run)).await;
     }
     let wrong = street.check("a0").await;
-    assert!(wrong.iter().any(|w| w.contains("double")), "{wrong:?}");
+    assert!(wrong.iter().any(|w| w.contains("paid twice")), "{wrong:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

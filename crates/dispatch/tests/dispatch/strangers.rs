@@ -136,7 +136,10 @@ async fn pay_through(town: Town, stranger: (&'static str, &'static str, &'static
         );
     }
     let doubles = street.bank.ledger().doubles();
-    assert!(doubles.is_empty(), "{stranger:?}: {doubles:?}");
+    assert!(
+        doubles.is_empty(),
+        "{stranger:?}: MONEY: paid twice: {doubles:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -101,5 +101,5 @@ async fn a_sender_that_ignores_what_it_has_not_seen_is_found_out_by_a_double() {
     let mutant = Mutant::IgnoresWhatItHasNotSeen;
     send_wrongly(&street, mutant, &job("a0", run)).await;
     let wrong = street.check("a0").await;
-    assert!(wrong.iter().any(|w| w.contains("double")), "{wrong:?}");
+    assert!(wrong.iter().any(|w| w.contains("paid twice")), "{wrong:?}");
 }

@@ -140,10 +140,10 @@ impl Town {
         let lost: Vec<_> = (0..self.items)
             .filter(|n| !effective.contains_key(&name(*n)))
             .collect();
-        assert!(lost.is_empty(), "lost: {lost:?}");
+        assert!(lost.is_empty(), "MONEY: lost: {lost:?}");
         assert!(
             ledger.doubles().is_empty(),
-            "doubled: {:?}",
+            "MONEY: paid twice: {:?}",
             ledger.doubles()
         );
         let worst = ledger.worst_second();

@@ -42,7 +42,7 @@ fn an_invoice_is_charged_once_whatever_happens_to_its_steps() {
 fn check_charged_once(case: &Case, town: &Town, ran: &Ran<Billed>) {
     let view = town.node.view("inv_1");
     let charged = town.charged("inv_1");
-    assert!(charged <= 1, "doubled");
+    assert!(charged <= 1, "MONEY: paid twice");
     match &ran.result {
         Ok(end) => {
             // A step that ran a second time found that the invoice had ended.

@@ -93,7 +93,7 @@ fn invoices_of_thirty_time_zones_are_charged_once_each_under_the_limit_and_none_
                 assert!(!early, "{id} before {midnight}");
             }
         }
-        assert!(town.bank.ledger().doubles().is_empty());
+        assert!(town.bank.ledger().doubles().is_empty(), "MONEY: paid twice");
         let (from, to) = (Timestamp::UNIX_EPOCH, Timestamp::MAX);
         let lane = LaneName::new("invoices");
         let proof = town

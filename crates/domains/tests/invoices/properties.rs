@@ -35,7 +35,7 @@ fn it_is_horizontally_scalable_two_nodes_share_the_work_and_charge_each_invoice_
     });
     assert_eq!(one + two, 40, "each was executed by one of them");
     assert!(one > 0 && two > 0, "both have worked: {one} and {two}");
-    assert!(town.bank.ledger().doubles().is_empty());
+    assert!(town.bank.ledger().doubles().is_empty(), "MONEY: paid twice");
     assert_eq!(town.bank.ledger().effective().len(), 40);
 }
 

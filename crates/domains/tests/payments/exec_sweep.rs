@@ -40,7 +40,7 @@ fn a_payment_is_paid_once_whatever_happens_to_its_steps() {
 fn check_paid_once(case: &Case, town: &Town, ran: &Ran<Sent>) {
     let view = town.item("pay_1").unwrap();
     let effects = town.effects("pay_1");
-    assert!(effects <= 1, "doubled");
+    assert!(effects <= 1, "MONEY: paid twice");
     match &ran.result {
         Ok(end) => {
             assert!(matches!(end, Sent::Done(_)), "{end:?}");
@@ -78,7 +78,7 @@ fn a_payment_without_receivers_ends_with_the_banks_answer() {
         let cases = sweep(among_others, |case, town, ran| {
             let view = town.item("pay_1").unwrap();
             let effects = town.effects("pay_1");
-            assert!(effects <= 1, "doubled");
+            assert!(effects <= 1, "MONEY: paid twice");
             match &ran.result {
                 Ok(end) => {
                     let is_clean = case.fault().is_none();

@@ -147,7 +147,7 @@ fn a_certificate_that_ends_in_a_storm_costs_no_payment_and_pauses_nothing() {
     eventually("all are paid", Duration::from_mins(1), || {
         (ledger.effective().len() == PAYMENTS).then_some(())
     });
-    assert_eq!(ledger.doubles(), Vec::<String>::new());
+    assert_eq!(ledger.doubles(), Vec::<String>::new(), "MONEY: paid twice");
     eventually("all have ended", SOON, || {
         let path = format!("/payments?limit={PAYMENTS}&status=PROCESSING");
         let ended = get(server.address, &path).ok()?.body;

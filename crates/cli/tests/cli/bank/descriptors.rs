@@ -55,7 +55,7 @@ fn running_out_of_descriptors_is_not_held_against_the_bank() {
     eventually("all are paid", LONG * 2, || {
         (ledger.effective().len() == PAYMENTS).then_some(())
     });
-    assert_eq!(ledger.doubles(), Vec::<String>::new());
+    assert_eq!(ledger.doubles(), Vec::<String>::new(), "MONEY: paid twice");
     assert_eq!(
         ledger.arrivals(),
         PAYMENTS,

@@ -136,7 +136,11 @@ impl Fixture {
             .into_iter()
             .filter(|(id, _)| paid.contains_key(id));
         assert_eq!(of_these.collect::<BTreeMap<_, _>>(), paid);
-        assert_eq!(self.bank.ledger().doubles(), Vec::<String>::new());
+        assert_eq!(
+            self.bank.ledger().doubles(),
+            Vec::<String>::new(),
+            "MONEY: paid twice"
+        );
     }
 
     /// Killed, and started again on the same store.

@@ -77,5 +77,5 @@ fn a_strangers_404_pauses_the_lane_and_no_payment_is_rejected_or_paid_twice(foot
     );
     let ledger = bank.ledger();
     assert_eq!(ledger.effective().len(), PAYMENTS);
-    assert_eq!(ledger.doubles(), Vec::<String>::new());
+    assert_eq!(ledger.doubles(), Vec::<String>::new(), "MONEY: paid twice");
 }

@@ -70,6 +70,10 @@ fn sweep(pair: Pair, invoices: usize, killed_at: &[usize]) {
             is_paid.then_some(()).ok_or(shown.text)
         });
     }
-    assert!(ledger.doubles().is_empty(), "{:?}", ledger.doubles());
+    assert!(
+        ledger.doubles().is_empty(),
+        "MONEY: paid twice: {:?}",
+        ledger.doubles()
+    );
     assert_eq!(ledger.effective().len(), invoices, "each was charged");
 }

@@ -125,7 +125,8 @@ fn paid_once(pair: &Pair, ids: &[String]) {
         });
     }
     let effects = pair.bank.ledger().effective();
-    assert!(effects.values().all(|times| *times == 1), "{effects:?}");
+    let once = effects.values().all(|times| *times == 1);
+    assert!(once, "MONEY: paid twice: {effects:?}");
     assert_eq!(effects.len(), ids.len());
 }
 

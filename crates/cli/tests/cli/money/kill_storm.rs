@@ -187,11 +187,11 @@ fn check(bank: &Bank, size: &Size, round: u32) {
         .iter()
         .filter(|id| !effective.contains_key(*id))
         .collect();
-    assert!(lost.is_empty(), "lost: {lost:?}");
+    assert!(lost.is_empty(), "MONEY: lost: {lost:?}");
     assert_eq!(effective.len(), expected.len(), "payments nobody made");
     assert!(
         ledger.doubles().is_empty(),
-        "doubled: {:?}",
+        "MONEY: paid twice: {:?}",
         ledger.doubles()
     );
     let (worst, limit) = (ledger.worst_second(), size.per_second as usize);

@@ -151,7 +151,7 @@ fn check_accounts(server: &Served, bank: &Bank, payments: usize) {
     assert_eq!(doubts["items"], serde_json::json!([]));
     let paid = bank.ledger().effective();
     assert_eq!(paid.len(), payments - 1);
-    assert!(bank.ledger().doubles().is_empty());
+    assert!(bank.ledger().doubles().is_empty(), "MONEY: paid twice");
     let metrics = get(server.address, "/metrics").unwrap().text;
     assert!(metrics.contains("tollgate_notification_sends_total{lane=\"notifications-127.0.0.1\""));
 }

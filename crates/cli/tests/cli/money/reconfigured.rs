@@ -149,7 +149,11 @@ fn everything_else_is_paid_once(pair: &Pair) {
     eventually("all are paid", PATIENCE * 3, || {
         (pair.paid().len() == PAYMENTS).then_some(())
     });
-    assert_eq!(pair.bank.ledger().doubles(), Vec::<String>::new());
+    assert_eq!(
+        pair.bank.ledger().doubles(),
+        Vec::<String>::new(),
+        "MONEY: paid twice"
+    );
 }
 
 fn who_did_what_is_known(pair: &Pair) {

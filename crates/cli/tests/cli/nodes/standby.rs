@@ -82,7 +82,7 @@ impl Group {
         let ledger = self.bank.ledger();
         let unfinished = "SELECT count(*) FROM item_queue WHERE finished_at IS NULL";
         eventually("all payments end", Duration::from_mins(2), || {
-            assert_eq!(ledger.doubles(), Vec::<String>::new(), "paid twice");
+            assert_eq!(ledger.doubles(), Vec::<String>::new(), "MONEY: paid twice");
             (self.count(unfinished) == 0).then_some(())
         });
         let effective = ledger.effective();
@@ -90,7 +90,7 @@ impl Group {
             .iter()
             .filter(|id| !effective.contains_key(*id))
             .collect();
-        assert_eq!(lost, Vec::<&String>::new(), "lost");
+        assert_eq!(lost, Vec::<&String>::new(), "MONEY: lost");
         assert_eq!(effective.len(), ids.len(), "payments nobody made");
     }
 

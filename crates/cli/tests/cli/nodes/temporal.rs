@@ -296,7 +296,11 @@ fn a_temporal_server_that_is_away_is_waited_for_and_nothing_dies_of_it() {
     temporal.start_again();
     ended(address, "waiting");
     ended(address, "meanwhile");
-    assert_eq!(place.bank.ledger().doubles(), Vec::<String>::new());
+    assert_eq!(
+        place.bank.ledger().doubles(),
+        Vec::<String>::new(),
+        "MONEY: paid twice"
+    );
     assert_eq!(server.stop(), Some(0));
 }
 

@@ -167,7 +167,7 @@ fn check(bank: &Bank, total: u32) {
         worst.count,
         ledger.arrivals()
     );
-    assert_eq!(lost, Vec::<String>::new());
-    assert_eq!(ledger.doubles(), Vec::<String>::new());
+    assert_eq!(lost, Vec::<String>::new(), "MONEY: lost");
+    assert_eq!(ledger.doubles(), Vec::<String>::new(), "MONEY: paid twice");
     assert!(worst.count <= LIMIT as usize, "{worst:?}");
 }

@@ -77,7 +77,7 @@ fn a_process_that_wakes_up_after_takeovers_pays_nothing_twice() {
         wake(asleep);
         let unfinished = "SELECT count(*) FROM item_queue WHERE finished_at IS NULL";
         eventually("all payments end", Duration::from_mins(2), || {
-            assert_eq!(ledger.doubles(), Vec::<String>::new(), "paid twice");
+            assert_eq!(ledger.doubles(), Vec::<String>::new(), "MONEY: paid twice");
             (runtime.block_on(count(&database, unfinished)) == 0).then_some(())
         });
         check(ledger, round + 1);
@@ -128,5 +128,5 @@ fn check(ledger: &Ledger, rounds: u32) {
     let of_round = |round| (0..PAYMENTS).map(move |number| format!("r{round}-{number}"));
     let expected = (0..rounds).flat_map(of_round);
     let lost: Vec<String> = expected.filter(|id| !effective.contains_key(id)).collect();
-    assert_eq!(lost, Vec::<String>::new(), "lost");
+    assert_eq!(lost, Vec::<String>::new(), "MONEY: lost");
 }

@@ -105,7 +105,7 @@ fn a_job_asks_the_bank_about_each_payment_in_doubt_and_ends_the_doubt(footing: &
             (pair.shown(id)["status"] == "PROCESSING").then_some(())
         });
     }
-    assert!(pair.bank.ledger().doubles().is_empty());
+    assert!(pair.bank.ledger().doubles().is_empty(), "MONEY: paid twice");
     let mut again = wish();
     again["dryRun"] = json!(true);
     let nothing = post(address, "/admin/jobs", &again).unwrap();

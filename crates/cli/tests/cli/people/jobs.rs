@@ -104,7 +104,7 @@ fn held_payments_are_released_together_and_each_is_paid_once(footing: &Footing) 
     eventually("all are paid", LONG, || {
         (pair.bank.ledger().effective().len() == 60).then_some(())
     });
-    assert!(pair.bank.ledger().doubles().is_empty());
+    assert!(pair.bank.ledger().doubles().is_empty(), "MONEY: paid twice");
 }
 
 #[test]

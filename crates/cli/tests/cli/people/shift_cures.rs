@@ -187,7 +187,10 @@ impl Shift {
     }
 
     pub(crate) fn nothing_was_paid_twice(&self) {
-        assert!(self.pair.bank.ledger().doubles().is_empty());
+        assert!(
+            self.pair.bank.ledger().doubles().is_empty(),
+            "MONEY: paid twice"
+        );
         let totals = self.get("/admin/totals");
         let buckets = totals["payments"].as_array().unwrap().iter();
         let paid = buckets.filter(|it| it["status"] == "PROCESSING");

@@ -463,7 +463,7 @@ fn judge(pair: &Pair, told: &[Forecast]) {
         .into_iter()
         .filter_map(|entry| Some((entry.payment_id?, opened + entry.arrival)))
         .collect();
-    assert_eq!(ledger.doubles(), Vec::<String>::new());
+    assert_eq!(ledger.doubles(), Vec::<String>::new(), "MONEY: paid twice");
     let off = |it: &Forecast| arrived[&it.id].duration_since(it.estimate);
     let worst = told.iter().map(|it| off(it).abs()).max().unwrap();
     println!("{} estimates, the worst off by {worst:?}", told.len());

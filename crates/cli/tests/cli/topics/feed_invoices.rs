@@ -68,7 +68,11 @@ fn invoices_of_a_topic_are_charged_once_put_aside_or_answered(footing: &Footing)
         let both = BTreeSet::from(["invoice/i1", "invoice/i2"]);
         (ids == both).then_some(()).ok_or(format!("{charged:?}"))
     });
-    assert_eq!(pair.bank.ledger().doubles(), Vec::<String>::new());
+    assert_eq!(
+        pair.bank.ledger().doubles(),
+        Vec::<String>::new(),
+        "MONEY: paid twice"
+    );
     let dead = kafka.read("dead");
     let reason = &dead[0].headers["dead-letter-reason"];
     assert!(

@@ -60,7 +60,11 @@ pub(crate) fn wait_for_paid(pair: &Pair, ids: &[&str]) {
             Err(format!("{found:?}"))
         }
     });
-    assert_eq!(pair.bank.ledger().doubles(), Vec::<String>::new());
+    assert_eq!(
+        pair.bank.ledger().doubles(),
+        Vec::<String>::new(),
+        "MONEY: paid twice"
+    );
 }
 
 pub(crate) fn act(address: SocketAddr, what: &str, body: &Value) -> (u16, Value) {
