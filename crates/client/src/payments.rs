@@ -94,7 +94,7 @@ impl Payments<'_> {
         self.client.get(&path).await
     }
 
-    /// Lists payments, newest first, paged; of an import sorted by id.
+    /// Lists payments, newest first, paged. The payments of an import are sorted by id.
     pub async fn list(self, query: &PaymentQuery) -> Result<Answer<PaymentList>, Error> {
         self.client.get(&query.path()).await
     }
