@@ -60,11 +60,11 @@ pub struct ErasurePreview {
     pub count: u64,
     /// Whether there are more items than a preview counts (10,000). The erasure itself has no limit.
     pub more: bool,
-    /// Up to 20 of them.
+    /// Up to 20 of these items.
     pub first: Vec<ErasureItem>,
     /// Number of items that are left out because they have not ended.
     pub left_out: u64,
-    /// Up to 20 of them.
+    /// Up to 20 of the items that are left out.
     pub first_left_out: Vec<ErasureLeftOut>,
     /// Places in which the erasure does not delete data, and what removes the data there.
     pub outside: Vec<ErasureOutside>,

@@ -53,7 +53,7 @@ pub struct CheckProgress {
     pub chunks_completed: u32,
     /// Chunks with at least one failure.
     pub chunks_failed: u32,
-    /// What it is doing.
+    /// Current phase.
     #[schema(schema_with = words::check_phase)]
     pub current_phase: String,
 }
@@ -111,7 +111,7 @@ pub struct CheckLine {
     /// it as failed.
     #[schema(schema_with = words::check_status)]
     pub status: String,
-    /// What it is doing.
+    /// Current phase.
     #[schema(schema_with = words::check_phase)]
     pub current_phase: String,
     /// Number of distinct payments.

@@ -99,7 +99,7 @@ const AUDIT: List = List {
     ],
 };
 
-/// The audit log, newest first. Or all entries as a file.
+/// The audit log, newest first. With `format`, returns all entries as a file.
 ///
 /// The filters item, action, actor, people and time use an index. If several of them are combined, the search stops
 /// after 20,000 entries: then `complete` is false and `next` continues it.
