@@ -138,7 +138,9 @@ impl Sender {
             }
             Again::Overtaken => {
                 let item = &job.item;
-                let why = format!("other senders of {item} were faster {MOST_LOOKS} times");
+                let why = format!(
+                    "other processes tried to send {item}, and were faster {MOST_LOOKS} times"
+                );
                 Err(StoreError::Unavailable(why))
             }
         }
@@ -166,7 +168,7 @@ impl Sender {
             }
             Next::KeyIsDeclined if self.forgets_refusals => (AttemptKind::Send, Doubt::None),
             Next::KeyIsDeclined => {
-                let why = format!("{key} was declined meanwhile; it is looked at again");
+                let why = format!("{key} was declined in the meantime; Tollgate checks it again");
                 return Err(StoreError::Unavailable(why));
             }
             Next::Send(Doubt::None) if is_rejected(job, &history) => {

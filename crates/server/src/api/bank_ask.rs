@@ -57,7 +57,7 @@ async fn ask(
         bank = name,
         payment = id,
         actor = caller.name(),
-        "a person asks the bank"
+        "a person queries the bank"
     );
     let asked = app.asking.ask(bank, &request, now).await;
     let asked = asked.map_err(|why| ApiError::new(StatusCode::BAD_GATEWAY, format!("{why:#}")))?;
