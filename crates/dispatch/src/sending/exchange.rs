@@ -185,7 +185,7 @@ impl Exchange {
                 self.gate.drop_turns(lane);
             }
             Ok(_) => {}
-            Err(error) => tracing::warn!(%lane, %error, "a storm could not be looked for"),
+            Err(error) => tracing::warn!(%lane, %error, "refusal storms could not be checked"),
         }
     }
 
