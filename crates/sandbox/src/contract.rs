@@ -331,7 +331,7 @@ fn said(verdict: Verdict) -> Result<Said, HungUp> {
         ),
         Verdict::KeyInUse => refused(
             StatusCode::CONFLICT,
-            "is in use: another request with it is being worked on",
+            "is in use by another request",
         ),
         Verdict::KnownBatch => Ok(Said::error(
             StatusCode::BAD_REQUEST,
