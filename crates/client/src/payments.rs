@@ -45,7 +45,7 @@ pub struct PaymentQuery {
     pub account: Option<String>,
     /// Reference for the parties.
     pub reference: Option<String>,
-    /// Only payments whose deadline has passed before they ended.
+    /// Only payments whose deadline passed before they ended.
     pub late: bool,
     /// Only payments that are held.
     pub held: bool,

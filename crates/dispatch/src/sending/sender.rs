@@ -138,9 +138,7 @@ impl Sender {
             }
             Again::Overtaken => {
                 let item = &job.item;
-                let why = format!(
-                    "other processes tried to send {item}, and were faster {MOST_LOOKS} times"
-                );
+                let why = format!("other senders of {item} were faster {MOST_LOOKS} times");
                 Err(StoreError::Unavailable(why))
             }
         }
