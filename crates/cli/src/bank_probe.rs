@@ -52,7 +52,7 @@ pub(crate) async fn run(it: &Probe) -> anyhow::Result<ExitCode> {
         (answer, json)
     } else {
         let asked = ask(it).await;
-        asked.context("nothing was asked; without a server use --direct --config FILE")?
+        asked.context("the bank was not asked; without a server use --direct --config FILE")?
     };
     println!(
         "{}",

@@ -45,7 +45,7 @@ pub struct PaymentQuery {
     pub account: Option<String>,
     /// Reference for the parties.
     pub reference: Option<String>,
-    /// Only payments whose deadline has passed before they ended.
+    /// Only payments whose deadline passed before they ended.
     pub late: bool,
     /// Only payments that are held.
     pub held: bool,
@@ -94,7 +94,7 @@ impl Payments<'_> {
         self.client.get(&path).await
     }
 
-    /// Lists payments, newest first, paged; of an import sorted by id.
+    /// Lists payments, newest first, paged. The payments of an import are sorted by id.
     pub async fn list(self, query: &PaymentQuery) -> Result<Answer<PaymentList>, Error> {
         self.client.get(&query.path()).await
     }

@@ -122,7 +122,7 @@ pub(super) async fn page(
         .act(&session, Method::POST, &at, &wish.into())
         .await?;
     let preview: contract::LaneAdjusted = serde_json::from_value(told).map_err(|error| {
-        tracing::error!(%error, "the console does not understand a preview");
+        tracing::error!(%error, "the console cannot read an adjustment preview");
         Problem::internal()
     })?;
     let calendars = console.get(&session, "/admin/calendars").await?;

@@ -45,7 +45,7 @@ impl Problem {
 
     /// Nobody can be known while the store is away.
     pub(super) fn store_away(Away(error): &Away) -> Self {
-        tracing::warn!(error, "no session can be looked up");
+        tracing::warn!(error, "sessions cannot be read");
         let error = "the store cannot be reached right now; try again";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
     }
@@ -135,7 +135,7 @@ async fn read(answer: Response) -> Result<Vec<u8>, Problem> {
 
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(bytes).map_err(|error| {
-        tracing::error!(%error, "the console does not understand the API");
+        tracing::error!(%error, "the console cannot read the API's answer");
         Problem::internal()
     })
 }

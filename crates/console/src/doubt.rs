@@ -173,7 +173,7 @@ pub(super) async fn ask(
         .act(&session, Method::POST, what, &form.wish())
         .await?;
     let told: contract::InDoubtQuestions = serde_json::from_value(told).map_err(|error| {
-        tracing::error!(%error, "the console does not understand what was asked");
+        tracing::error!(%error, "the console cannot read the result of the queries");
         Problem::internal()
     })?;
     let next = match &told.workflow_ids[..] {

@@ -188,7 +188,7 @@ pub(super) async fn begin(
         request["dryRun"] = json!(true);
         let found = console.act(&session, Method::POST, "/admin/jobs", &request);
         let preview = serde_json::from_value(found.await?).map_err(|error| {
-            tracing::error!(%error, "the console does not understand a preview");
+            tracing::error!(%error, "the console cannot read a job preview");
             Problem::internal()
         })?;
         return Ok(drawn(&PreviewPage {

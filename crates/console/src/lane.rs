@@ -175,7 +175,7 @@ impl Console {
         let address = "/admin/rate-limit/forecast";
         let told = self.act(session, Method::POST, address, wish).await?;
         serde_json::from_value(told).map_err(|error| {
-            tracing::error!(%error, "the console does not understand a forecast");
+            tracing::error!(%error, "the console cannot read a forecast");
             Problem::internal()
         })
     }

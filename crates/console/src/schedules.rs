@@ -154,7 +154,7 @@ impl Console {
         let wish = typed.wish();
         let told = self.act(session, Method::POST, address, &wish).await?;
         serde_json::from_value(told).map_err(|error| {
-            tracing::error!(%error, "the console does not understand a schedule");
+            tracing::error!(%error, "the console cannot read a schedule");
             Problem::internal()
         })
     }

@@ -94,7 +94,7 @@ pub(super) async fn begin(
     let what = "/payments/check-status";
     let told = console.act(&session, Method::POST, what, &wish).await?;
     let told: contract::CheckStatusStart = serde_json::from_value(told).map_err(|error| {
-        tracing::error!(%error, "the console does not understand the start of a check");
+        tracing::error!(%error, "the console cannot read the start of a status check");
         Problem::internal()
     })?;
     let next = format!("{}?done=asked", address(&told.workflow_id));
@@ -181,7 +181,7 @@ pub(super) async fn page(
         Problem::new(StatusCode::NOT_FOUND, error)
     })?;
     let progress = check.progress.take().ok_or_else(|| {
-        tracing::error!("the API does not tell the progress of a status check");
+        tracing::error!("the API returned no progress of the status check");
         Problem::internal()
     })?;
     let wanted = format!("{at}/gateways{}", query(&[("after", &asked.after)]));

@@ -10,11 +10,11 @@ use crate::words;
 /// Where an answer comes from.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AnswerSource {
-    /// `hot`: tables of items that have not ended or ended lately. `archive`: items that ended `hot_days` ago or
+    /// `hot`: items that have not ended, or ended recently. `archive`: items that ended `hot_days` ago or
     /// earlier.
     #[schema(schema_with = words::answer_from)]
     pub from: String,
-    /// Whether it was only in a file and has been restored into the database.
+    /// Whether the day was only in a file and has been restored into the database.
     pub restored: bool,
 }
 
@@ -53,7 +53,7 @@ pub struct ArchivedDay {
     /// Type of the items.
     #[schema(example = "PAYMENT")]
     pub item_type: String,
-    /// How far the day is.
+    /// State of the day.
     #[schema(schema_with = words::archive_state)]
     pub state: String,
     /// Number of items.
@@ -142,7 +142,7 @@ pub struct ArchivedItemLine {
     pub deadline: Option<Timestamp>,
     /// Number of requests to the bank or provider.
     pub attempts: usize,
-    /// Whether personal data were erased from it.
+    /// Whether personal data was erased from the item.
     pub erased: bool,
 }
 
@@ -206,7 +206,7 @@ pub struct ArchivedType {
     pub days_dropped: u64,
     /// Archive lag: closed days that are not exported yet.
     pub days_to_export: u64,
-    /// The oldest of them.
+    /// The oldest of these days.
     #[schema(example = "2026-10-16")]
     pub oldest_to_export: Option<String>,
     /// On PostgreSQL, the number of coming days that have a partition. Null on SQLite.
@@ -236,7 +236,7 @@ pub struct ArchiveTrouble {
     /// What failed.
     #[schema(schema_with = words::archive_step)]
     pub step: String,
-    /// When it failed first.
+    /// Time of the first failure.
     pub since: Timestamp,
     /// One sentence with the day, the reason and what to do.
     pub what: String,
@@ -271,7 +271,7 @@ pub struct VerifiedExport {
     pub compared_with_database: bool,
 }
 
-/// What one round over all days did.
+/// Result of one archive round over all days.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ArchiveRound {

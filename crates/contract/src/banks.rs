@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct BankQuestion {
-    /// Id of the payment. Tollgate need not know it.
+    /// Id of the payment. It may be unknown to Tollgate.
     #[schema(min_length = 1, max_length = 128, example = "pay_001")]
     pub payment_id: String,
 }
@@ -26,7 +26,7 @@ pub struct BankAnswer {
     /// Meaning of the answer according to the bank's description.
     #[schema(example = "not known")]
     pub means: String,
-    /// Line of the description whose row applied; null if none did.
+    /// Line of the row of the description that applied; null if no row applied.
     #[schema(example = 84)]
     pub line: Option<usize>,
     /// The bank's own reference, if the answer has one.

@@ -60,11 +60,11 @@ pub struct ErasurePreview {
     pub count: u64,
     /// Whether there are more items than a preview counts (10,000). The erasure itself has no limit.
     pub more: bool,
-    /// Up to 20 of them.
+    /// Up to 20 of these items.
     pub first: Vec<ErasureItem>,
     /// Number of items that are left out because they have not ended.
     pub left_out: u64,
-    /// Up to 20 of them.
+    /// Up to 20 of the items that are left out.
     pub first_left_out: Vec<ErasureLeftOut>,
     /// Places in which the erasure does not delete data, and what removes the data there.
     pub outside: Vec<ErasureOutside>,
@@ -99,7 +99,7 @@ pub struct Erasure {
     /// Id of the erasure.
     #[schema(example = "erasure-20261116-170000-000123")]
     pub erasure_id: String,
-    /// Stage that runs; `DONE` at the end.
+    /// Current stage; `DONE` at the end.
     #[schema(schema_with = words::erasure_stage)]
     pub stage: String,
     /// Who started it.
@@ -118,7 +118,7 @@ pub struct Erasure {
     pub files: u64,
     /// Items and exported days that were left out. `firstLeftOut` has the reasons.
     pub left_out: u64,
-    /// Up to 100 of them.
+    /// Up to 100 of the items and days that were left out.
     pub first_left_out: Vec<ErasureLeftOut>,
     /// Reason why the last try failed. Tollgate retries. Null while the erasure makes progress.
     #[schema(example = "/exports/.lock cannot be written: Not a directory")]

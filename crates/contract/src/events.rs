@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Events {
-    /// Whether moves write events. A process with `[events]` in its configuration turns it on at its start.
+    /// Whether moves write events. A process that starts with `[events]` in its configuration turns this on.
     pub on: bool,
     /// Events that are not published yet.
     pub backlog: u64,

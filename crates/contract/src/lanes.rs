@@ -261,7 +261,7 @@ pub struct LaneAdjusted {
     pub enough: Option<Enough>,
     /// The forecast before the adjustment, as one sentence.
     pub verdict: String,
-    /// The items that would move, or moved.
+    /// The waiting items that move, and their deadlines.
     pub effect: Shift,
     /// The forecast after the adjustment, as one sentence.
     pub verdict_after: String,

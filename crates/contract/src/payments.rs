@@ -28,7 +28,7 @@ pub struct AcceptedPayment {
     /// Id of the payment.
     #[schema(example = "pay_001")]
     pub payment_id: String,
-    /// Its status now: `SCHEDULED` for a new one, `INITIALIZING` while its time is not known yet.
+    /// Its current status: `SCHEDULED` for a new payment, `INITIALIZING` while it has no slot yet.
     #[schema(schema_with = words::payment_status)]
     pub status: String,
     /// Its current slot.
@@ -51,7 +51,7 @@ pub struct AcceptedPayment {
     pub archived: Option<String>,
 }
 
-/// A payment. `kind` says which of the three it is.
+/// A payment of one of three kinds, as `kind` says.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 #[schema(discriminator(property_name = "kind", mapping(
@@ -119,7 +119,7 @@ pub struct PlannedPayment {
     /// Deadline as the client gave it, or null.
     #[schema(example = "2026-11-17T00:00:00Z")]
     pub deadline: Option<String>,
-    /// Whether it runs late or waits for a person.
+    /// Whether it is sent late or held after its deadline.
     #[schema(schema_with = words::run_or_hold)]
     pub on_missed_deadline: String,
     /// Free JSON object of the client.
@@ -198,10 +198,10 @@ pub struct RefusedPayment {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
-    /// Whether it sends or asks.
+    /// Whether it is a send or a status query.
     #[schema(schema_with = words::attempt_kind)]
     pub kind: String,
-    /// What is known of it.
+    /// What is known about its outcome.
     #[schema(schema_with = words::attempt_state)]
     pub outcome: String,
     /// Run that made the attempt, counted from 1.
@@ -339,7 +339,7 @@ pub struct NewPayment {
     /// Latest time at which the payment may be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<String>,
-    /// `run` runs it late; `hold` waits for a person.
+    /// What happens after the deadline: `run` sends the payment late; `hold` holds it until an operator decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::run_or_hold)]
     pub on_missed_deadline: Option<String>,

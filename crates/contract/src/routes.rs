@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use Needs::{AnyRole, Ingest, Nothing, Operate, Read};
 
-/// What a token is good for.
+/// Role of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Hands payments and invoices in, and looks up single ones.
+    /// Creates payments, customers and invoices, and reads single ones.
     Ingest,
-    /// Looks at everything, changes nothing.
+    /// Reads everything, changes nothing.
     Read,
     /// May do everything.
     Operate,

@@ -28,13 +28,13 @@ pub struct Rule {
     /// Maximum amount per debtor and day, as a decimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub daily_total: Option<String>,
-    /// When it is judged; both if omitted. Required for an expression that uses `now`, `executeAt`,
-    /// `deadline` or `holdIfLate`. A rule that counts is judged at intake only.
+    /// When the rule is evaluated; both if omitted. Required for an expression that uses `now`, `executeAt`,
+    /// `deadline` or `holdIfLate`. A rule that counts payments is evaluated at intake only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::rule_moments)]
     pub at: Option<Vec<String>>,
-    /// What happens to a payment that breaks the rule at execution: it waits for a person (`hold`,
-    /// the default) or ends as REJECTED.
+    /// What happens to a payment that breaks the rule at execution: it is held until an operator decides
+    /// (`hold`, the default), or ends as REJECTED.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::on_failure)]
     pub on_failure: Option<String>,
@@ -138,7 +138,7 @@ pub struct RulesReloaded {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RulesEffect {
-    /// Number of waiting payments that will be held for a person.
+    /// Number of waiting payments that will be held.
     pub held: u64,
     /// Number of waiting payments that will be rejected.
     pub rejected: u64,

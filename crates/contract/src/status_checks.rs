@@ -53,7 +53,7 @@ pub struct CheckProgress {
     pub chunks_completed: u32,
     /// Chunks with at least one failure.
     pub chunks_failed: u32,
-    /// What it is doing.
+    /// Current phase.
     #[schema(schema_with = words::check_phase)]
     pub current_phase: String,
 }
@@ -107,11 +107,11 @@ pub struct CheckList {
 pub struct CheckLine {
     /// Id of the status check.
     pub workflow_id: String,
-    /// Status as stored. If the workflow ended without a result, only the address of the status check itself reports
+    /// Status as stored. If the workflow ended without a result, only `GET /payments/check-status/{workflowId}` reports
     /// it as failed.
     #[schema(schema_with = words::check_status)]
     pub status: String,
-    /// What it is doing.
+    /// Current phase.
     #[schema(schema_with = words::check_phase)]
     pub current_phase: String,
     /// Number of distinct payments.
@@ -120,7 +120,7 @@ pub struct CheckLine {
     pub gateways_identified: u32,
     /// Start.
     pub started_at: Timestamp,
-    /// End. Null while it goes on.
+    /// End. Null while it runs.
     pub ended_at: Option<Timestamp>,
 }
 

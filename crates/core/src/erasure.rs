@@ -93,7 +93,7 @@ impl Erasable {
     pub fn refusal(&self) -> Option<String> {
         let is_outstanding = [PENDING, IN_DOUBT].contains(&self.status.as_str());
         if self.is_erased() {
-            return Some("it is erased already".to_owned());
+            return Some("it has already been erased".to_owned());
         }
         if !self.has_ended || is_outstanding {
             return Some(match self.queue_status {

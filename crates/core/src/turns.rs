@@ -138,7 +138,7 @@ fn has_seen_all(attempt: &NewTurn, owner: &Owner) -> Result<(), String> {
     let seen = attempt.missed.or(attempt.seen);
     match owner.latest {
         Some(latest) if seen != Some(latest) => {
-            Err(format!("attempt {} was made meanwhile", latest.0))
+            Err(format!("attempt {} was made in the meantime", latest.0))
         }
         _ => Ok(()),
     }
@@ -245,14 +245,14 @@ mod tests {
                 None,
                 None,
                 None,
-                Some("attempt 7 was made meanwhile"),
+                Some("attempt 7 was made in the meantime"),
             ),
             (
                 Some(8),
                 None,
                 Some(7),
                 None,
-                Some("attempt 8 was made meanwhile"),
+                Some("attempt 8 was made in the meantime"),
             ),
             (Some(7), Some(7), Some(7), None, Some("attempt 7 is open")),
             (

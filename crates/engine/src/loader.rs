@@ -118,11 +118,11 @@ fn complain(error: &StoreError, failures: u32) {
     match error {
         // Once per outage: the pauses that follow are no news.
         StoreError::Unavailable(why) if failures == 1 => {
-            tracing::warn!(%why, "the engine cannot load flows; it goes on trying");
+            tracing::warn!(%why, "the engine cannot load flows; it keeps trying");
         }
         StoreError::Unavailable(_) => {}
         StoreError::Fenced(_) | StoreError::Invalid(_) | StoreError::Bug(_) => {
-            tracing::error!(%error, "the engine cannot load flows; it goes on trying");
+            tracing::error!(%error, "the engine cannot load flows; it keeps trying");
         }
     }
 }

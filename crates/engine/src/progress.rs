@@ -66,7 +66,7 @@ async fn write(local: Rc<Local>, id: FlowId, slot: Rc<Slot>) {
                 .await
         });
         if let Err(error) = written.await {
-            tracing::debug!(flow = %id, %error, "a progress was not written");
+            tracing::debug!(flow = %id, %error, "progress could not be written");
         }
     }
 }

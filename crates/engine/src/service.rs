@@ -112,7 +112,7 @@ impl Ready {
                 // Leaving drops the set and with it all flows; their journals resume them.
                 LocalSet::new().block_on(&flow_runtime, load_until_stopped(local));
             })?;
-        tracing::info!(epoch = epoch.0, "the embedded engine runs");
+        tracing::info!(epoch = epoch.0, "the embedded engine is running");
         Ok(EmbeddedEngine {
             shared,
             thread: Some(thread),

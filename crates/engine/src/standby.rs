@@ -70,7 +70,7 @@ impl Standby {
         loop {
             self.written.notified().await;
             if let Err(error) = self.leadership.call(Call::Flows).await {
-                tracing::debug!(%error, "the leader could not be called; it looks by itself");
+                tracing::debug!(%error, "the leader could not be notified; it finds the flow by itself");
             }
         }
     }

@@ -96,7 +96,7 @@ async fn note_failure<S: Step>(shared: &Tether, job: &Job<S>, attempt: u32) {
     let entry = failed_try(attempt, &job.key);
     let noted = shared.flows.journal(shared.epoch, &job.flow_id, entry);
     if let Err(error) = noted.await {
-        tracing::debug!(attempt, %error, "a failed try could not be noted");
+        tracing::debug!(attempt, %error, "a failed attempt could not be recorded");
     }
 }
 

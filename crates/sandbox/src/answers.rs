@@ -141,7 +141,11 @@ impl Said {
     }
 
     pub(crate) fn by_fault(status: StatusCode, retry_after_secs: Option<u32>) -> Self {
-        let said = Self::error(status, "fault", "the sandbox was told to say so");
+        let said = Self::error(
+            status,
+            "fault",
+            "a fault of the sandbox replaced the answer",
+        );
         Self {
             retry_after_secs,
             ..said

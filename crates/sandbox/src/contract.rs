@@ -329,10 +329,7 @@ fn said(verdict: Verdict) -> Result<Said, HungUp> {
             StatusCode::UNPROCESSABLE_ENTITY,
             "was used with another body",
         ),
-        Verdict::KeyInUse => refused(
-            StatusCode::CONFLICT,
-            "is in use: another request with it is being worked on",
-        ),
+        Verdict::KeyInUse => refused(StatusCode::CONFLICT, "is in use by another request"),
         Verdict::KnownBatch => Ok(Said::error(
             StatusCode::BAD_REQUEST,
             DUPLICATE,

@@ -70,7 +70,7 @@ impl Counter {
             (_, "/sandbox/ledger") => wrong_method("read with GET, clear with DELETE"),
             (_, "/sandbox/faults") => wrong_method("read with GET, set with PUT"),
             (_, path) if is_money(path) => wrong_method("send with POST, probe with GET"),
-            _ => Said::error(StatusCode::NOT_FOUND, "path", "no such place at this bank").whole(),
+            _ => Said::error(StatusCode::NOT_FOUND, "path", "no such path").whole(),
         };
         Ok(answer)
     }

@@ -18,7 +18,7 @@ pub(crate) async fn run(intake: Arc<Intake>, stop: watch::Receiver<bool>) {
 async fn look(intake: &Intake) {
     match intake.retry_due().await {
         Ok(0) => {}
-        Ok(tries) => tracing::info!(tries, "accepted payments are tried again"),
-        Err(error) => tracing::warn!(%error, "accepted payments could not be looked for"),
+        Ok(tries) => tracing::info!(tries, "planning of accepted payments is retried"),
+        Err(error) => tracing::warn!(%error, "accepted payments without a slot could not be read"),
     }
 }

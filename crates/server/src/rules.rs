@@ -26,7 +26,7 @@ pub(crate) async fn in_force(
     if let (Some(why), false) = (asks_first(&effect), config.confirm_rules) {
         bail!("{why}; start with --confirm-rules, or restore the previous rules");
     }
-    let author = Author::new(actor::CONFIGURATION, "read at the start");
+    let author = Author::new(actor::CONFIGURATION, "read at startup");
     if let Some(setting) = rules.put(&text, author).await? {
         tracing::info!(
             version = setting.version,
@@ -44,7 +44,7 @@ pub(crate) async fn checks_in_force(
     store: &Arc<dyn Store>,
 ) -> anyhow::Result<Arc<ChecksInForce>> {
     let checks = ChecksInForce::new(Arc::clone(store));
-    let author = Author::new(actor::CONFIGURATION, "read at the start");
+    let author = Author::new(actor::CONFIGURATION, "read at startup");
     if let Some(setting) = checks.put(&config.invoices.checks, author).await? {
         tracing::info!(
             version = setting.version,

@@ -59,7 +59,7 @@ impl CodecKeys {
         let (name, key) = self.0.first().ok_or("there is no key")?;
         let mut nonce = [0; NONCE_LEN];
         let random = SystemRandom::new().fill(&mut nonce);
-        random.map_err(|_| "the machine has no randomness")?;
+        random.map_err(|_| "the system provides no random numbers")?;
         let mut data = payload.encode_to_vec();
         let sealed = key.seal_in_place_append_tag(
             Nonce::assume_unique_for_key(nonce),

@@ -70,7 +70,7 @@ impl TemporalService {
         match server.connect().await {
             Ok(client) => keeper.up(client),
             Err(ConnectError::Away(why)) => {
-                tracing::warn!(%why, "the engine is waited for; nothing is started meanwhile");
+                tracing::warn!(%why, "Temporal cannot be reached; nothing is started until it can");
                 keeper.tell(Some(why));
             }
             Err(refused @ ConnectError::Refused(_)) => return Err(refused),
@@ -189,7 +189,7 @@ impl Run {
             };
             tokio::select! {
                 () = any_ended => {
-                    tracing::warn!("a worker has ended by itself; all are started again");
+                    tracing::warn!("a worker ended unexpectedly; all workers are restarted");
                     return;
                 }
                 _ = self.stop.wait_for(|stop| *stop) => return,
@@ -197,7 +197,7 @@ impl Run {
             }
             self.look().await;
             if let Err(why) = self.start_wanted(client, workers).await {
-                tracing::warn!(%why, "a worker could not be started; it is tried again");
+                tracing::warn!(%why, "a worker could not be started; Tollgate retries");
             }
         }
     }
@@ -239,7 +239,7 @@ async fn stop_all(workers: Vec<RunningWorker>) {
         match tokio::time::timeout(drain, worker.ended()).await {
             Ok(()) => {
                 if let Err(error) = worker.stop() {
-                    tracing::warn!(%error, "a worker ended badly");
+                    tracing::warn!(%error, "a worker ended with an error");
                 }
             }
             Err(_) => worker.abandon(),

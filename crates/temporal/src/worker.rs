@@ -166,7 +166,7 @@ impl RunningWorker {
     /// Leaves a thread behind that does not end.
     pub(crate) fn abandon(mut self) {
         self.thread = None;
-        tracing::warn!("a worker did not end in time; what it did is tried again elsewhere");
+        tracing::warn!("a worker did not end in time; another process retries its steps");
     }
 
     /// Takes no more work. What is under way goes on.

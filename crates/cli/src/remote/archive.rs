@@ -11,8 +11,8 @@ use super::status::NEEDS_A_PERSON;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run an archive round now: move ended items, export closed days, drop days older than archive_days. Exits with 3 if a
-    /// day is not in order.
+    /// Run an archive round now: move ended items, export closed days, drop days older than archive_days. Exits with 3 if
+    /// it finds a day with a problem.
     Run {
         /// Reason, recorded in the audit log.
         #[arg(long)]

@@ -9,7 +9,7 @@ use super::payment_views::{list, payment, reopened};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List payments, newest first, paged; of an import sorted by id.
+    /// List payments, newest first, paged. With --batch, sorted by id.
     List {
         /// Filter by status, such as SCHEDULED or REJECTED.
         #[arg(long)]

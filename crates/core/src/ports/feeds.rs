@@ -127,8 +127,8 @@ impl PartitionWish {
     /// Why a feed is paused whose topic has another id than before.
     pub fn created_again(&self) -> String {
         format!(
-            "topic {} was created again, and its positions are those of the old one; \
-             seek every partition to 0 to read the new one from its beginning, then resume",
+            "topic {} was created again, but the positions are those of the old topic; \
+             seek every partition to 0 to read the new topic from its beginning, then resume",
             self.topic
         )
     }

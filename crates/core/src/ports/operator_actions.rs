@@ -149,5 +149,5 @@ impl ItemState {
     }
 }
 
-pub(super) const GONE: &str = "its data were erased";
+pub(super) const GONE: &str = "its data was erased";
 pub(super) const SENT: &str = "it was sent and may have been executed";

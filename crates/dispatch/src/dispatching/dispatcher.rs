@@ -323,7 +323,7 @@ impl Dispatcher {
                 lane = %batch.lane,
                 what,
                 lost = expected - moved,
-                "claims were lost before this was written: others have moved the items"
+                "claims were lost: their items were changed in the meantime"
             );
         }
     }

@@ -40,7 +40,7 @@ pub async fn change_item_type(
             return read(name, setting);
         }
     }
-    let why = format!("item type {name} is being changed by others");
+    let why = format!("item type {name} is being changed by other requests");
     Err(StoreError::Unavailable(why))
 }
 

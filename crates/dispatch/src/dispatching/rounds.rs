@@ -114,7 +114,7 @@ impl Step for DispatchRound {
     async fn run(&self, world: &Dispatchers, _: &Call) -> Result<Round, StepError> {
         let Some(dispatcher) = world.by_type.get(&self.item_type) else {
             return Err(StepError::last(format!(
-                "this release does not have the item type {}; another node may",
+                "this release does not know the item type {}; another node may know it",
                 self.item_type
             )));
         };

@@ -192,7 +192,7 @@ impl FeedRunner {
             }
             Err(error) => {
                 // Readers go on: what they may write is judged when they write it.
-                tracing::warn!(feed = self.options.name, %error, "partitions could not be shared out");
+                tracing::warn!(feed = self.options.name, %error, "partitions could not be assigned to processes");
             }
         }
     }

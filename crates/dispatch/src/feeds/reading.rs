@@ -141,7 +141,7 @@ impl FeedRunner {
             Ok(true) => tracing::error!(feed, why, "the feed is paused"),
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(feed, %error, "the feed could not be paused; it is looked at again");
+                tracing::warn!(feed, %error, "the feed could not be paused; Tollgate tries again");
             }
         }
     }
@@ -302,8 +302,8 @@ fn in_log(partition: &PartitionId, position: i64, log: Log) -> Result<(), String
     let Log { first, end } = log;
     if position > end {
         return Err(format!(
-            "{partition} ends at {end}, but the next position to read is {position}: the topic was created again or cut, or the position \
-             was moved too far; seek to {first} to read the whole partition, then resume"
+            "{partition} ends at {end}, but the next position to read is {position}: the topic was created again or truncated, \
+             or the position was moved too far; seek to {first} to read the whole partition, then resume"
         ));
     }
     if position < first {

@@ -46,10 +46,10 @@ impl FeedRunner {
         let was_hidden = self.is_hidden.swap(shown.is_err(), Ordering::Relaxed);
         match shown {
             Err(error) if !was_hidden => {
-                tracing::warn!(feed, %error, "the consumer group does not show where the feed stands; records are read all the same");
+                tracing::warn!(feed, %error, "positions cannot be committed to the consumer group; records are still read");
             }
             Ok(()) if was_hidden => {
-                tracing::info!(feed, "the consumer group shows where the feed stands");
+                tracing::info!(feed, "positions are committed to the consumer group again");
             }
             Ok(()) | Err(_) => {}
         }

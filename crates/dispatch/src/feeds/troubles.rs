@@ -106,7 +106,7 @@ impl Troubles {
 
     async fn say(&self, say: Option<String>) {
         if let Err(error) = self.store.note_trouble(&self.feed, say).await {
-            tracing::warn!(feed = self.feed, %error, "a feed's state could not be noted");
+            tracing::warn!(feed = self.feed, %error, "a feed's state could not be recorded");
             let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
             now.said = Said::Unknown;
         }

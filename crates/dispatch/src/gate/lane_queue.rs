@@ -138,7 +138,7 @@ impl LaneQueue {
                 return next;
             }
             if let Err(error) = self.watch.look(&*self.store).await {
-                tracing::warn!(lane = %self.lane, %error, "the shared clock cannot be seen");
+                tracing::warn!(lane = %self.lane, %error, "the shared clock cannot be read");
             }
         }
     }

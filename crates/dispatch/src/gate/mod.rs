@@ -231,7 +231,7 @@ impl Gate {
         if let Err(error) = &looked
             && *is_seen
         {
-            tracing::warn!(%error, "the shared clock cannot be seen");
+            tracing::warn!(%error, "the shared clock cannot be read");
         }
         *is_seen = looked.is_ok();
     }

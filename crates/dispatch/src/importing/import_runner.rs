@@ -100,14 +100,14 @@ impl ImportRunner {
                         in_flight.spawn(Arc::clone(&runner).take_in(to_do));
                     }
                 }
-                Err(error) => tracing::warn!(%error, "the chunks to do could not be read"),
+                Err(error) => tracing::warn!(%error, "waiting chunks could not be read"),
             }
             let mut is_time_to_sweep = false;
             tokio::select! {
                 Some(ended) = in_flight.join_next() => match ended {
                     Ok(chunk) => drop(held.remove(&chunk)),
                     Err(error) => {
-                        tracing::error!(%error, "a chunk's watcher ended by itself");
+                        tracing::error!(%error, "the watcher of a chunk ended unexpectedly");
                         held.clear();
                         in_flight = JoinSet::new();
                     }
@@ -168,7 +168,7 @@ impl ImportRunner {
         tracing::error!(%chunk, why, "the chunk could not be processed; it is tried again");
         metrics::counter!("tollgate_intake_failures_total", "what" => "chunk").increment(1);
         if let Err(error) = self.store.chunk_failed(chunk, why).await {
-            tracing::error!(%chunk, %error, "a failed try could not be noted");
+            tracing::error!(%chunk, %error, "a failed attempt could not be recorded");
             tokio::time::sleep(PAUSE_AFTER_FAILURE).await;
         }
     }
@@ -183,7 +183,7 @@ impl ImportRunner {
             memo: Memo::new(),
         };
         let started = self.engine.start(vec![start]).await?.pop();
-        started.ok_or_else(|| Unreachable("it gave no answer".to_owned()))
+        started.ok_or_else(|| Unreachable("the engine did not answer".to_owned()))
     }
 
     async fn ended(&self, id: &FlowId) -> Result<FlowView, Unreachable> {
@@ -199,9 +199,9 @@ impl ImportRunner {
         loop {
             match self.store.sweep_uploads(IDLE_UPLOAD, MAX_REMOVED).await {
                 Ok(0) => return,
-                Ok(chunks) => tracing::info!(chunks, "removed what an upload has left"),
+                Ok(chunks) => tracing::info!(chunks, "removed chunks of interrupted uploads"),
                 Err(error) => {
-                    tracing::warn!(%error, "uploads could not be swept");
+                    tracing::warn!(%error, "interrupted uploads could not be removed");
                     return;
                 }
             }

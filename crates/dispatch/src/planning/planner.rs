@@ -268,7 +268,7 @@ impl Planner {
     /// it has corrected, whoever asked for it.
     pub async fn reconcile(&self, name: &LaneName) -> StoreResult<Recounted> {
         if let Some(generation) = self.store.open_replan(name).await? {
-            let author = Author::new(actor::RECONCILIATION, "the replan had been cut off");
+            let author = Author::new(actor::RECONCILIATION, "the replan was interrupted");
             // Nobody is told its counts but the audit.
             self.place_all(name, generation, LEAST_WAY, author).await?;
         }

@@ -134,7 +134,7 @@ impl std::fmt::Display for ReplanEffect {
         let finish = self.finish_after.map_or("-".into(), |t| t.to_string());
         write!(
             f,
-            "{} waiting, {} earlier, {} later, finish {finish}, deadlines won {}, lost {}",
+            "{} waiting, {} earlier, {} later, finish {finish}, deadlines newly met {}, newly missed {}",
             self.waiting, self.earlier, self.later, self.deadlines_won, self.deadlines_lost
         )
     }

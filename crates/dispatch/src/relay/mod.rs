@@ -287,7 +287,7 @@ impl EventRelay {
         };
         match self.store.note_relay_trouble(noted).await {
             Ok(()) => *said = now,
-            Err(error) => tracing::warn!(%error, "the state of events could not be noted"),
+            Err(error) => tracing::warn!(%error, "the state of events could not be recorded"),
         }
     }
 }

@@ -185,7 +185,7 @@ impl Exchange {
                 self.gate.drop_turns(lane);
             }
             Ok(_) => {}
-            Err(error) => tracing::warn!(%lane, %error, "a storm could not be looked for"),
+            Err(error) => tracing::warn!(%lane, %error, "refusal storms could not be checked"),
         }
     }
 
@@ -248,6 +248,6 @@ pub(crate) fn unused(job: &Job, kind: AttemptKind, attempt: AttemptId) -> Unused
 
 /// An update that is guarded by the run has moved no row.
 pub(crate) fn superseded(job: &Job, what: &'static str, why: &str) -> Sent {
-    tracing::warn!(item = %job.item, run = job.run, what, why, "nothing was moved");
+    tracing::warn!(item = %job.item, run = job.run, what, why, "nothing was written: the item was changed in the meantime");
     Sent::Superseded(why.to_owned())
 }

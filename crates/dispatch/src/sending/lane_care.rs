@@ -49,7 +49,7 @@ impl LaneCare {
         };
         let pause = match *since {
             None => {
-                tracing::warn!(lane = %self.lane, why, "no login: nothing is sent until there is one");
+                tracing::warn!(lane = %self.lane, why, "the login failed: nothing is sent until it succeeds");
                 FIRST_LOGIN_PAUSE
             }
             Some((at, pause)) if at.elapsed() < pause => return,
@@ -66,7 +66,7 @@ impl LaneCare {
     pub(crate) async fn has_login(&self) {
         let mut since = self.no_login.lock().await;
         if since.take().is_some() {
-            tracing::info!(lane = %self.lane, "there is a login again");
+            tracing::info!(lane = %self.lane, "the login works again");
         }
     }
 
@@ -87,7 +87,7 @@ impl LaneCare {
         let done = match circuit {
             None => return,
             Some(Circuit::Opens { pause, failed, of }) => {
-                tracing::warn!(%lane, ?pause, detail, "too many exchanges fail: the lane is closed for a while");
+                tracing::warn!(%lane, ?pause, detail, "too many requests fail: the lane is closed for a while");
                 let last: String = detail.chars().take(LAST_CHARS).collect();
                 let why = format!("{failed} of the last {of} requests failed or were slow: {last}");
                 let author = Author::new(actor::BREAKER, why);
@@ -105,7 +105,7 @@ impl LaneCare {
             }
         };
         if let Err(error) = done {
-            tracing::warn!(%lane, %error, "the breaker could not be heard");
+            tracing::warn!(%lane, %error, "the breaker could not close the lane or record that it works again");
         }
     }
 

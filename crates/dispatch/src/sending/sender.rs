@@ -166,7 +166,7 @@ impl Sender {
             }
             Next::KeyIsDeclined if self.forgets_refusals => (AttemptKind::Send, Doubt::None),
             Next::KeyIsDeclined => {
-                let why = format!("{key} was declined meanwhile; it is looked at again");
+                let why = format!("{key} was declined in the meantime; Tollgate checks it again");
                 return Err(StoreError::Unavailable(why));
             }
             Next::Send(Doubt::None) if is_rejected(job, &history) => {

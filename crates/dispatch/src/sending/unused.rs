@@ -82,7 +82,7 @@ pub(crate) fn settle_aside(store: &Arc<dyn Store>, unused: Unused) {
     tokio::spawn(async move {
         let item = unused.item.clone();
         if let Err(error) = unused.settle(&*store, "the request was abandoned").await {
-            tracing::warn!(%item, %error, "an unused turn stays open");
+            tracing::warn!(%item, %error, "the attempt of an unused turn could not be closed");
         }
     });
 }

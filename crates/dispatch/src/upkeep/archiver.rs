@@ -94,7 +94,7 @@ impl Archiver {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "ended items could not be archived; the next round goes on");
+                tracing::warn!(%error, "ended items could not be archived; the next round continues");
             }
         }
     }

@@ -41,7 +41,7 @@ impl CheckRetention {
 
     async fn forget(&self) {
         if let Err(error) = self.forget_all().await {
-            tracing::warn!(%error, "old status checks could not be forgotten");
+            tracing::warn!(%error, "old status checks could not be deleted");
         }
     }
 

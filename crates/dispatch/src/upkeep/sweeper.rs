@@ -81,7 +81,7 @@ impl Sweeper {
                 tracing::warn!(%item_type, ?sweep, "items were orphaned");
             }
             Ok(sweep) if sweep.held > 0 => {
-                tracing::warn!(%item_type, held = sweep.held, "deadlines passed; held");
+                tracing::warn!(%item_type, held = sweep.held, "items are held: their deadline has passed");
             }
             Ok(_) => {}
             Err(error) => tracing::warn!(%item_type, %error, "sweep failed"),

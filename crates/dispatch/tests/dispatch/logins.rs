@@ -140,7 +140,7 @@ async fn without_a_token_endpoint_nothing_is_sent_and_no_payment_has_failed() {
     let view = street.town.item("a0").await;
     assert!(view.attempts.is_empty(), "{:?}", view.attempts);
     assert_eq!(street.bank.ledger().arrivals(), 0);
-    let lines = log.lines_with("no login");
+    let lines = log.lines_with("the login failed");
     assert_eq!(lines.len(), 1, "{lines:?}");
     let lane = street.lane().await;
     assert!(lane.lane.pause.is_none() && lane.closed_until.is_some());

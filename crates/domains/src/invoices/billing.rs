@@ -280,7 +280,9 @@ impl Billing {
                 Ok(rescued) => swept.rescued += u64::from(rescued),
                 Err(BillingError::Store(error)) => return Err(error.into()),
                 // One that has no time any more must not keep the others from theirs.
-                Err(error) => tracing::warn!(invoice = %line.id, %error, "it stays unscheduled"),
+                Err(error) => {
+                    tracing::warn!(invoice = %line.id, %error, "an outstanding invoice cannot be scheduled");
+                }
             }
         }
         Ok(swept)
@@ -293,7 +295,7 @@ impl Billing {
         }
         let now = self.store.now().await?;
         let at = self.schedules.next_of(&view, now).await?;
-        let author = Author::new(actor::SWEEP, "outstanding, and was not scheduled");
+        let author = Author::new(actor::SWEEP, "outstanding, but had no planned charge");
         let said = self.store.reopen(&item(id), rescued(), at, author).await?;
         Ok(intervened(id.as_str(), "rescued", said).is_ok())
     }

@@ -38,9 +38,7 @@ impl Cron {
         })?;
         let cron = Self { pattern };
         if cron.after(Timestamp::UNIX_EPOCH, &TimeZone::UTC).is_none() {
-            return Err(
-                "never fires: no month has that day (31 February is such a day)".to_owned(),
-            );
+            return Err("never fires: no month has that day, such as 31 February".to_owned());
         }
         Ok(cron)
     }

@@ -98,7 +98,7 @@ pub(super) async fn note(
             Err(error) => {
                 noted = true;
                 let why = trouble.why.as_str();
-                tracing::error!(%item, %error, why, "a failed try could not be noted; it is looked at again");
+                tracing::error!(%item, %error, why, "a failed attempt could not be recorded; Tollgate retries it");
                 count("request");
             }
         }

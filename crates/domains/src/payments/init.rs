@@ -239,7 +239,7 @@ impl Admit {
             };
             if matches!(verdict, Verdict::Conflict) && ChunkId::of_flow(flow).is_none() {
                 let id = &payment.payment_id;
-                tracing::warn!(%id, "an accepted payment is not planned: one with its id and other content was planned first");
+                tracing::warn!(%id, "an accepted payment was not planned: another payment with its id was planned first");
             }
             answers.push(Answer {
                 content_hash: payment.content_hash(),

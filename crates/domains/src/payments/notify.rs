@@ -140,7 +140,7 @@ fn not_queued(admission: Admission) -> Option<String> {
     match admission {
         Admission::New(_) | Admission::Repeat(_) | Admission::Archived | Admission::Erased => None,
         Admission::Cancelled => Some("it was cancelled".to_owned()),
-        Admission::Conflict => Some("its id is taken by other content".to_owned()),
+        Admission::Conflict => Some("its id is already used with different content".to_owned()),
         Admission::Refused(why) | Admission::RefusedBy { message: why, .. } => Some(why),
     }
 }

@@ -21,7 +21,7 @@ impl Intake {
             match self.look_at(request).await {
                 Ok(true) => begun += 1,
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%error, "an accepted payment could not be looked at"),
+                Err(error) => tracing::warn!(%error, "an accepted payment could not be checked"),
             }
         }
         Ok(begun)

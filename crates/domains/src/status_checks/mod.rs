@@ -79,7 +79,7 @@ impl World {
             progress_json,
         };
         if let Err(error) = engine.show(check, shown).await {
-            tracing::debug!(%check, %error, "the engine does not show how far a status check is");
+            tracing::debug!(%check, %error, "the engine did not accept the progress of a status check");
         }
     }
 }

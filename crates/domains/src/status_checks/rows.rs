@@ -111,7 +111,7 @@ impl Step for PlanChunks {
         let begun = world.store.begin_gateways(check, number(counts.len()));
         begun.await?;
         let (gateways, chunks) = (counts.len(), counts.iter().sum::<u32>());
-        tracing::info!(%check, gateways, chunks, "a status check has looked its payments up and asks the gateways");
+        tracing::info!(%check, gateways, chunks, "a status check has looked up its payments and queries the gateways");
         Ok(counts)
     }
 }
@@ -244,7 +244,7 @@ impl Step for Aggregate {
     async fn run(&self, world: &World, call: &Call) -> Result<ProgressInfo, StepError> {
         let (check, store) = (&call.flow_id, &world.store);
         store.begin_aggregation(check).await?;
-        tracing::info!(%check, "a status check has asked every gateway and puts its result together");
+        tracing::info!(%check, "a status check has queried every gateway and builds its result");
         let lookups = world.lookups(check).await?.into_iter();
         let failed = lookups.filter(|(_, gateway)| gateway.is_none());
         let mut result = CheckStatusResult {
@@ -269,7 +269,7 @@ impl Step for Aggregate {
                 progress.chunks_total,
                 progress.chunks_failed,
             );
-            tracing::info!(%check, payments, chunks, failed, "a status check is completed");
+            tracing::info!(%check, payments, chunks, failed, "a status check has completed");
             count_end("completed");
         }
         view.as_ref().map(ProgressInfo::of).ok_or_else(gone)

@@ -118,14 +118,14 @@ impl StatusCheckService {
         let started = self.start_flow(check, &input).await;
         if started.is_ok() {
             counter!("tollgate_status_checks_started_total").increment(1);
-            tracing::info!(%check, payments, resolve, "a status check has begun");
+            tracing::info!(%check, payments, resolve, "a status check has started");
         }
         if let Err(error) = &started {
             // Nobody knows the id; still, no row should say that it runs.
             let error = format!("it could not be started: {error}");
             let ended = self.store.end_check(check, CheckEnd::Failed { error });
             if let Err(error) = ended.await {
-                tracing::warn!(%check, %error, "a check that never began is left to retention");
+                tracing::warn!(%check, %error, "a status check that never started could not be ended; retention removes it");
             }
         }
         started

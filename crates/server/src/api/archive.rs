@@ -233,7 +233,7 @@ async fn export(
 
 /// Restores a day from its files into the archive of the database, where all queries find it again.
 ///
-/// The day is in files only, or it is exported and the database has lost some of its items: the remaining items stay.
+/// Allowed if the day is in files only, or if it is exported and the database has lost some of its items; the remaining items stay.
 /// A file is checked completely before its first line is written. 409 if the database has one of the ids with different
 /// content, or if it has the whole day already. The day stays for at least `retention.restored_days` days. A repeated
 /// request gets 409 and changes nothing.

@@ -99,7 +99,7 @@ const AUDIT: List = List {
     ],
 };
 
-/// The audit log, newest first. Or all entries as a file.
+/// The audit log, newest first. With `format`, returns all entries as a file.
 ///
 /// The filters item, action, actor, people and time use an index. If several of them are combined, the search stops
 /// after 20,000 entries: then `complete` is false and `next` continues it.
@@ -254,7 +254,7 @@ impl App {
         let part = part.map(|(first, last)| {
             let days = format!("{first} to {last}");
             let what = format!(
-                "Entries about archived items are not in this list: items that ended from {days}. Pass item=TYPE/ID, or list a day with tollgate archive audit DAY or GET /admin/archive/{{day}}/audit."
+                "Entries about archived items are not in this list: those items ended from {days}. Pass item=TYPE/ID, or list a day with tollgate archive audit DAY or GET /admin/archive/{{day}}/audit."
             );
             archived_days(first, last, what)
         });

@@ -28,7 +28,7 @@ use crate::downstreams::asking::only_the_id;
     request_body = BankQuestion,
     responses(
         (status = 200, description = "The answer, and its meaning.", body = BankAnswer),
-        (status = 502, description = "No bank was asked; the error says why.", body = tollgate_contract::Error),
+        (status = 502, description = "The bank was not asked; the error says why.", body = tollgate_contract::Error),
         Changes,
     ),
 )]
@@ -50,14 +50,14 @@ async fn ask(
     // At once, and not after the patience for a turn.
     let lane = app.store.lane(&bank.bank.lane).await?;
     if let Some(LaneState::Closed { why, .. }) = lane.map(|lane| lane.state(now)) {
-        let error = format!("nothing was asked: {why}");
+        let error = format!("the bank was not asked: {why}");
         return Err(ApiError::conflict(error));
     }
     tracing::info!(
         bank = name,
         payment = id,
         actor = caller.name(),
-        "a person asks the bank"
+        "a person queries the bank"
     );
     let asked = app.asking.ask(bank, &request, now).await;
     let asked = asked.map_err(|why| ApiError::new(StatusCode::BAD_GATEWAY, format!("{why:#}")))?;

@@ -86,7 +86,7 @@ const LETTERS: List = List {
     ],
 };
 
-/// Dead letters: items that Tollgate has given up. Newest due time first. Or exports the whole list as a file.
+/// Dead letters: items that Tollgate has given up. Newest due time first. With `format`, exports the whole list as a file.
 #[utoipa::path(
     get, path = "/admin/dead-letters", operation_id = "listDeadLetters", tag = "worklists",
     params(ListQuery),

@@ -80,7 +80,7 @@ struct HeldPage {
     scanned_to: Option<Timestamp>,
 }
 
-/// Held items: not sent, because they missed their deadline or a rule holds them. Newest due time first. Or exports the
+/// Held items: not sent, because they missed their deadline or a rule holds them. Newest due time first. With `format`, exports the
 /// whole list as a file.
 ///
 /// With a gateway, the search stops after 20,000 held items: then `complete` is false and `next` continues it.

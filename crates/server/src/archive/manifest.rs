@@ -127,7 +127,7 @@ impl Manifest {
         }
         // Also keeps a manifest from naming a file outside the folder.
         if manifest.file != of.file_name(&manifest.sha256) {
-            return Err("names a file with another sha256; it was edited".to_owned());
+            return Err("names a file with a different sha256; it was edited".to_owned());
         }
         Ok(manifest)
     }
@@ -147,7 +147,7 @@ impl Manifest {
             compare(&bucket, said, is);
         }
         if differences.is_empty() && self.totals != found.totals {
-            differences.push("totals in another order".to_owned());
+            differences.push("totals in a different order".to_owned());
         }
         if differences.is_empty() {
             return Ok(());

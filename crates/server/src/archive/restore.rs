@@ -132,7 +132,7 @@ impl Exports {
         put.map_err(|error| match error {
             // It was not so a moment ago. Noted as a trouble of the day: a part of it is back.
             StoreError::Invalid(why) => ArchiveError::Mismatch(format!(
-                "{of} was restored in part: {why}; nothing was overwritten, settle this item and restore the day again"
+                "{of} was restored in part: {why}; nothing was overwritten, resolve this conflict and restore the day again"
             )),
             error => error.into(),
         })
@@ -176,7 +176,9 @@ fn item(of: &TypeDay, line: &str) -> Result<ArchivedItem, String> {
         .map_err(|error| format!("has a line that is not an archived item: {error}"))?;
     if (&item.item_type, item.day()) != (&of.item_type, of.day) {
         let (found, day) = (item.item(), item.day());
-        return Err(format!("has {found} of {day}, which is not of this day"));
+        return Err(format!(
+            "has {found} of {day}, which belongs to another day"
+        ));
     }
     Ok(item)
 }

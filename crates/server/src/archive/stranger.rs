@@ -59,11 +59,16 @@ impl Exports {
             match self.read_by_items(folder, of, &file).await {
                 Ok((Belongs::Here, _)) => continue,
                 Ok((Belongs::Elsewhere, _)) => {
-                    tracing::warn!(file, "this export has items of another database and stays");
+                    tracing::warn!(
+                        file,
+                        "this export has items of another database; it is not removed"
+                    );
                 }
                 // Nothing is wrong with the file; the next try asks again.
                 Err(why @ ArchiveError::Store(_)) => return Err(why),
-                Err(why) => tracing::warn!(%why, file, "this export cannot be read and stays"),
+                Err(why) => {
+                    tracing::warn!(%why, file, "this export cannot be read; it is not removed");
+                }
             }
             kept.push(file);
         }

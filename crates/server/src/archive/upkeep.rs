@@ -134,7 +134,7 @@ impl ExportUpkeep {
                 for day in days.into_iter().filter(|it| it.state == DayState::Dropped) {
                     let of = TypeDay::from(&day);
                     if let Err(error) = self.exports.drop_rest(&of).await {
-                        tracing::warn!(%error, day = %of, "what is left of a dropped day stays until the next start");
+                        tracing::warn!(%error, day = %of, "the rest of a dropped day could not be removed; the next start removes it");
                     }
                 }
             }

@@ -87,7 +87,9 @@ fn glance(folder: &Folder, day: &DayView) -> ArchiveResult<()> {
     fits(folder, &of, &manifest, day)?;
     if folder.size(&manifest.file)? != manifest.bytes {
         let file = folder.shown(&manifest.file);
-        return Err(ArchiveError::Mismatch(format!("{file} has another size")));
+        return Err(ArchiveError::Mismatch(format!(
+            "{file} does not have its recorded size"
+        )));
     }
     Ok(())
 }

@@ -81,7 +81,7 @@ impl Listener {
             connections.spawn(async move {
                 tokio::select! {
                     () = connection.attend(stream, seat.clone()) => {}
-                    () = seat.is_cut() => tracing::debug!("a connection was cut off to make room"),
+                    () = seat.is_cut() => tracing::debug!("a connection was closed to make room"),
                 }
             });
         }
@@ -90,7 +90,10 @@ impl Listener {
         let all = async { while connections.join_next().await.is_some() {} };
         if timeout(self.http.drain(), all).await.is_err() {
             let cut = connections.len();
-            tracing::warn!(cut, "connections were cut off: not answered in time");
+            tracing::warn!(
+                cut,
+                "connections were closed: their requests did not end in time"
+            );
         }
         connections.shutdown().await;
     }
@@ -105,7 +108,7 @@ impl Listener {
                 }
                 Err(error) if is_the_clients(&error) => {}
                 Err(error) => {
-                    tracing::error!(%error, "no connection can be accepted");
+                    tracing::error!(%error, "connections cannot be accepted");
                     tokio::time::sleep(BREATH).await;
                 }
             }
@@ -153,7 +156,7 @@ impl Connection {
         match shaken {
             Ok(Ok(stream)) => self.talk(stream, seat).await,
             Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-            Err(_) => tracing::debug!("a TLS handshake was not over in time"),
+            Err(_) => tracing::debug!("a TLS handshake timed out"),
         }
     }
 

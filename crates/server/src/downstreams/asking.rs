@@ -133,7 +133,7 @@ async fn asked(
     let settle_secs = bank.bank.settle_secs;
     bank.bank.max_connections = 1;
     let asked = connector(bank)?.ask(request, now, turn).await;
-    let asked = asked.map_err(|why| anyhow::anyhow!("nothing was asked: {why}"))?;
+    let asked = asked.map_err(|why| anyhow::anyhow!("the bank was not asked: {why}"))?;
     Ok(BankAnswer {
         question,
         explanation: explained(&asked, &request.reference, settle_secs),

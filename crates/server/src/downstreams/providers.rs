@@ -71,7 +71,7 @@ pub(crate) async fn run_sweep(billing: Arc<Billing>, pause: Duration, stop: watc
 
 async fn sweep(billing: &Billing) {
     if let Err(error) = sweep_all(billing).await {
-        tracing::warn!(%error, "the sweep over outstanding invoices was cut short");
+        tracing::warn!(%error, "the search for outstanding invoices without a planned charge failed");
     }
 }
 
@@ -89,7 +89,7 @@ async fn sweep_all(billing: &Billing) -> Result<(), BillingError> {
     if rescued > 0 {
         tracing::warn!(
             rescued,
-            "outstanding invoices were not scheduled, and are again"
+            "outstanding invoices had no planned charge and were scheduled again"
         );
     }
     Ok(())

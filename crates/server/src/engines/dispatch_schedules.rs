@@ -48,7 +48,7 @@ impl Keeper {
             kept.clear();
         }
         if let Err(error) = self.keep_all(kept).await {
-            tracing::warn!(%error, "the dispatchers' schedules could not be looked after");
+            tracing::warn!(%error, "the dispatchers' schedules could not be maintained");
             kept.clear();
         } else if thorough {
             self.look_at_queues().await;
@@ -75,7 +75,7 @@ impl Keeper {
             if !wanted.contains_key(&id) && self.is_left_over(&id).await? {
                 tracing::info!(
                     schedule = id,
-                    "its item type is gone; the schedule is removed"
+                    "no item type has this schedule; it is removed"
                 );
                 self.schedules.remove(&id).await?;
             }

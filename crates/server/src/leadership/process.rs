@@ -193,7 +193,7 @@ impl Process {
         }
         let Some(among) = among else { return };
         if resign(among, epoch).await {
-            tracing::info!(epoch = epoch.0, took = ?began.elapsed(), "handed over; this process leads no more");
+            tracing::info!(epoch = epoch.0, took = ?began.elapsed(), "handed over; this process no longer leads");
         }
     }
 
@@ -205,7 +205,7 @@ impl Process {
                 Ok(Some(term)) => return Some(term),
                 Ok(None) => LOOK_EVERY,
                 Err(error) => {
-                    tracing::error!("this process was to lead and cannot: {error:#}; it stands by");
+                    tracing::error!("this process cannot lead: {error:#}; it stays a standby");
                     PAUSE_AFTER_FAILURE
                 }
             };
@@ -227,7 +227,7 @@ impl Process {
                 },
                 () = self.basis.fed.woken() => {
                     if let Err(error) = among.call(Call::Uploads).await {
-                        tracing::debug!(%error, "the leader could not be called; it looks by itself");
+                        tracing::debug!(%error, "the leader could not be notified; it finds the upload by itself");
                     }
                 }
             }
@@ -351,7 +351,7 @@ async fn beat_until_fenced(among: Option<&dyn Leadership>, epoch: Epoch) -> Stri
             Err(StoreError::Fenced(why)) => return why,
             Err(error) => {
                 if failures == 0 {
-                    tracing::warn!(%error, "the leader cannot beat; a standby may take over");
+                    tracing::warn!(%error, "the leader cannot record its heartbeat; a standby may take over");
                 }
                 failures += 1;
                 TRIES.pause_after(failures)

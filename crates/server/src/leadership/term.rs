@@ -105,7 +105,7 @@ impl RunningTerm {
             let unanswered = self.gate.count_under_way();
             tracing::warn!(
                 unanswered,
-                "handing over before all answers have come; the next leader asks about them"
+                "handing over before all answers have arrived; the next leader handles the open sends"
             );
         }
     }

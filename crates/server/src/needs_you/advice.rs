@@ -28,20 +28,20 @@ fn title(kind: Need) -> &'static str {
         Need::LanesPaused => "Lanes paused",
         Need::LanesClosed => "Lanes closed",
         Need::InDoubt => "In doubt",
-        Need::AnswersDiffer => "Answers that differ",
+        Need::AnswersDiffer => "Answers with a different amount",
         Need::Held => "Held",
         Need::DeadlinesAtRisk => "Deadlines at risk",
         Need::DeadLetters => "Dead letters",
-        Need::NotPlanned => "Accepted, not planned",
-        Need::FeedsStopped => "Feeds that are not read",
+        Need::NotPlanned => "Accepted payments without a slot",
+        Need::FeedsStopped => "Feeds paused or in trouble",
         Need::ImportsRejected => "Imports with rejected lines",
         Need::FeedDeadLetters => "Dead letters of feeds",
-        Need::NotificationsFailing => "Notifications that fail",
-        Need::EventsStuck => "Events that are not published",
-        Need::EventsDiffer => "Events with different settings",
-        Need::ArchiveTroubled => "Archive days in trouble",
+        Need::NotificationsFailing => "Failing notifications",
+        Need::EventsStuck => "Unpublished events",
+        Need::EventsDiffer => "Processes with different event settings",
+        Need::ArchiveTroubled => "Archive days with a problem",
         Need::ArchiveOverdue => "Archive days without a file",
-        Need::ErasuresStuck => "Erasures that cannot continue",
+        Need::ErasuresStuck => "Failing erasures",
         Need::NoStandby => "No standby",
     }
 }
@@ -61,10 +61,10 @@ fn todo(kind: Need) -> &'static str {
             "The bank is failing or asked for a pause. Check the bank; the lane opens again by itself."
         }
         Need::InDoubt => {
-            "Sent, but the outcome is unknown. Ask the bank; if it cannot tell, resolve each item by hand."
+            "These were sent, but their outcome is unknown. Ask the bank. If the bank cannot answer, resolve each item by hand."
         }
         Need::AnswersDiffer => {
-            "The bank confirmed an amount or currency that differs from what was sent. Clear each payment with the bank, then mark this as seen."
+            "The bank confirmed an amount or currency that differs from what was sent. Clarify each payment with the bank, then mark this as seen."
         }
         Need::Held => {
             "These missed their deadline, or a rule holds them. Release, reschedule or cancel them, one by one or all together."
@@ -77,16 +77,16 @@ fn todo(kind: Need) -> &'static str {
             "These were accepted and have no slot yet. Tollgate retries; the payment's page shows the last error."
         }
         Need::FeedsStopped => {
-            "No process reads these topics. Fix the cause; resume a feed that is paused. Tollgate retries the others."
+            "These feeds are paused, not read, or have a problem. Fix the cause, then resume paused feeds. Tollgate retries the others."
         }
         Need::ImportsRejected => {
-            "Some lines were rejected. Correct them, import them again, then mark this as seen."
+            "Some lines were rejected. Correct these lines, import them again, then mark this as seen."
         }
         Need::FeedDeadLetters => {
             "Records that could not be read are in the dead-letter topic. Ask their sender to correct and resend them, then mark this as seen."
         }
         Need::NotificationsFailing => {
-            "A receiver does not accept webhooks. Fix the receiver; Tollgate retries for three days. Replay the notifications that it gave up."
+            "A receiver does not accept webhooks. Fix the receiver; Tollgate retries for three days. Replay the notifications that Tollgate gave up."
         }
         Need::EventsStuck => {
             "Events are kept until the brokers accept them. Fix the brokers or the topic. If events are turned off, none are written: restart the process that has [events], or remove [events] from its configuration."
@@ -95,13 +95,13 @@ fn todo(kind: Need) -> &'static str {
             "Processes are configured to publish events to different places. Give all processes the same settings and restart them."
         }
         Need::ArchiveTroubled => {
-            "A day could not be moved, exported, verified or dropped. A day leaves the database only after its file has been compared with the database. Follow the message; Tollgate tries again every ten minutes, and at once with tollgate archive run."
+            "A day could not be moved, exported, verified or dropped. A day leaves the database only after its file has been compared with the database. Do what the message says. Tollgate tries again every ten minutes, and at once with tollgate archive run."
         }
         Need::ArchiveOverdue => {
             "These days should have been exported more than a day ago. Check that the disk of retention.export_dir responds and that no stopped process holds the file .lock in it."
         }
         Need::ErasuresStuck => {
-            "A step of an erasure failed. Tollgate retries it at intervals of up to 30 seconds; later erasures wait until it succeeds. Follow the message."
+            "A step of an erasure failed. Tollgate retries it at intervals of up to 30 seconds; later erasures wait until it succeeds. Do what the message says."
         }
         Need::NoStandby => {
             "No process can take over if the leader stops. Start a second process on the same database."

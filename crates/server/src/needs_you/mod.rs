@@ -194,7 +194,7 @@ impl NeedsYou {
         if count < seen.count
             && let Err(error) = self.store.lower_seen(needed.kind, count).await
         {
-            tracing::warn!(%error, "what was seen could not be lowered");
+            tracing::warn!(%error, "the count that was marked as seen could not be lowered");
         }
         needed.pile.is_covered_by(seen).then(|| seen.clone())
     }
@@ -376,7 +376,7 @@ fn of_lists(lists: Worklists) -> Vec<Needed> {
     });
     let chunks = (lists.chunks > 0).then(|| Named {
         name: "imports".to_owned(),
-        what: format!("{} parts of imports among them", grouped(lists.chunks)),
+        what: format!("including {} chunks of imports", grouped(lists.chunks)),
     });
     let piles = [
         (Need::Held, lists.held, None),

@@ -204,7 +204,7 @@ const GAUGES: [(&str, &str); 44] = [
     ("tollgate_feed_paused", "1 while the feed is paused"),
     (
         "tollgate_feed_in_trouble",
-        "1 while the feed's brokers cannot be used as configured, or no process reads the feed",
+        "1 while the feed has a problem, such as brokers that cannot be used or partitions without a reader",
     ),
     (
         "tollgate_feed_lag_records",

@@ -7,7 +7,7 @@ use tollgate_domains::payments;
 
 pub(super) async fn look(store: &dyn Store) {
     if let Err(error) = look_at_all(store).await {
-        tracing::warn!(%error, "what is not planned yet could not be measured");
+        tracing::warn!(%error, "accepted payments without a slot could not be counted");
     }
 }
 

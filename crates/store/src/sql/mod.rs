@@ -160,7 +160,7 @@ impl Tx {
     pub(crate) async fn now(&self) -> StoreResult<Timestamp> {
         let answer = self.ask(Ask::Now).await;
         let row = answer.rows.first();
-        row.ok_or_else(|| StoreError::Bug("the store did not tell the time".into()))?
+        row.ok_or_else(|| StoreError::Bug("the store returned no time".into()))?
             .get("now")
     }
 
@@ -176,13 +176,13 @@ impl Tx {
 
     pub(crate) async fn history(&self, item: &Item) -> StoreResult<History> {
         let answer = self.ask(Ask::History(item.clone())).await;
-        let untold = || StoreError::Bug(format!("the store did not tell the history of {item}"));
+        let untold = || StoreError::Bug(format!("the store returned no history of {item}"));
         answer.history.ok_or_else(untold)
     }
 
     pub(crate) async fn place(&self, wish: Wish) -> StoreResult<Placement> {
         let answer = self.ask(Ask::Place(wish)).await;
-        let untold = || StoreError::Bug("the store did not look for a place".into());
+        let untold = || StoreError::Bug("the store returned no place".into());
         answer.placement.ok_or_else(untold)
     }
 

@@ -225,7 +225,7 @@ fn a_bank_is_asked_about_a_payment_in_its_lane_or_directly_and_the_answer_is_exp
     assert_eq!(closed.status, 409, "{}", closed.text);
     let why = closed.body["error"].as_str().unwrap();
     assert!(
-        why.starts_with("nothing was asked: lane \"default\" is paused"),
+        why.starts_with("the bank was not asked: lane \"default\" is paused"),
         "{why}"
     );
     assert_eq!(ledger.arrivals(), arrived);

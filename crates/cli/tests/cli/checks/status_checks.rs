@@ -241,10 +241,10 @@ fn assert_counted_and_logged(pair: &Pair) {
             let line = |line: &String| words.iter().all(|words| line.contains(words));
             log.iter().any(line)
         };
-        let all = says(&["a status check has begun", "payments=21"])
-            && says(&["has looked its payments up", "gateways=3", "chunks=5"])
-            && says(&["has asked every gateway"])
-            && says(&["a status check is completed", "failed=4"])
+        let all = says(&["a status check has started", "payments=21"])
+            && says(&["has looked up its payments", "gateways=3", "chunks=5"])
+            && says(&["has queried every gateway"])
+            && says(&["a status check has completed", "failed=4"])
             && says(&[
                 "a call of a status check failed",
                 "payment=\"gone\"",

@@ -101,7 +101,7 @@ fn a_person_asks_the_bank_and_its_word_ends_the_doubt(footing: &Footing) {
     let ask = ["in-doubt", "ask", "p1"];
     pair.data(&["lanes", "pause", "default", "--reason", "the bank moves"]);
     let nobody = pair.tollgate(&ask).unwrap_err();
-    assert!(nobody.contains("nothing was asked"), "{nobody}");
+    assert!(nobody.contains("no bank was asked"), "{nobody}");
     assert!(nobody.contains("paused by local"), "{nobody}");
     pair.data(&["types", "disable", "PAYMENT", "--reason", "only people ask"]);
     pair.data(&["lanes", "resume", "default", "--reason", "it has moved"]);

@@ -299,7 +299,7 @@ fn a_topic_that_was_created_again_pauses_the_feed_with_one_sentence() {
     let feed = wait_until(&pair, "it is paused", |feed| feed["paused"] == true);
     let why = feed["pausedWhy"].as_str().unwrap();
     assert!(
-        why.starts_with("topic payments was created again, and its positions are those of the old"),
+        why.starts_with("topic payments was created again, but the positions are those of the old"),
         "{why}"
     );
     assert_eq!(feed["pausedBy"], "feed");

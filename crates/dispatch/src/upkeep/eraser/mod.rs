@@ -77,9 +77,9 @@ impl Eraser {
             error => error.to_string(),
         };
         if wish.is_some_and(|wish| wish.is_named_in(&why)) {
-            "its message names what is to be erased, and is not shown".clone_into(&mut why);
+            "the error message contains the data to erase, so it is not shown".clone_into(&mut why);
         }
-        tracing::warn!(why, wait_secs, "an erasure failed and is tried again");
+        tracing::warn!(why, wait_secs, "an erasure failed and is retried");
         if let Some(erasure) = erasure {
             self.note_trouble(&erasure, &why).await;
         }
@@ -90,7 +90,7 @@ impl Eraser {
     /// Of the erasure that others wait for. Shown to people until it comes further.
     async fn note_trouble(&self, erasure: &ErasureView, why: &str) {
         if let Err(error) = self.store.note_erasure_trouble(&erasure.id, why).await {
-            tracing::warn!(%error, "why an erasure failed could not be noted");
+            tracing::warn!(%error, "the failure of an erasure could not be recorded");
         }
     }
 

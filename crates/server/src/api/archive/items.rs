@@ -208,7 +208,7 @@ impl App {
         }
         let (item_type, day) = (&of.item_type, of.day);
         let place = view.export.map_or_else(
-            || "in no known file".to_owned(),
+            || "not in a known file".to_owned(),
             |export| {
                 let (file, digest) = (export.file, export.digest);
                 format!("in the archive file {file} (SHA-256 {digest})")

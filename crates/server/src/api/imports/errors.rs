@@ -56,7 +56,7 @@ const REJECTED: List = List {
     columns: &["line", "paymentId", "error"],
 };
 
-/// Rejected lines of an import, by line number. Or all of them as a file.
+/// Rejected lines of an import, by line number. With `format`, returns all of them as a file.
 #[utoipa::path(
     get, path = "/payments/bulk/{batch}/errors", operation_id = "listBulkErrors", tag = "imports",
     params(("batch" = String, Path, description = "The `batchId` of the upload."), Page),

@@ -50,7 +50,7 @@ const IMPORTS: List = List {
     ],
 };
 
-/// Lists imports, newest first. Or exports the whole list as a file.
+/// Lists imports, newest first. With `format`, exports the whole list as a file.
 #[utoipa::path(
     get, path = "/payments/bulk", operation_id = "listBulks", tag = "imports",
     params(NewestFirst),

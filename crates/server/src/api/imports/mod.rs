@@ -237,7 +237,7 @@ impl Drop for GivenUp {
         // Nobody waits for it: if it does not come to it, the import runner's sweep does.
         runtime.spawn(async move {
             if let Err(error) = store.drop_upload(&bulk).await {
-                tracing::warn!(%bulk, %error, "a broken-off upload is left to the sweep");
+                tracing::warn!(%bulk, %error, "an interrupted upload could not be removed; the sweep removes it");
             }
         });
     }

@@ -39,7 +39,7 @@ impl AskedBanks {
     pub(super) fn must_have_asked(self) -> Result<Self, ApiError> {
         match &self.why_not {
             Some(why) if self.asked == 0 => {
-                let error = format!("nothing was asked: {why}");
+                let error = format!("no bank was asked: {why}");
                 Err(ApiError::new(StatusCode::BAD_GATEWAY, error))
             }
             _ => Ok(self),

@@ -113,7 +113,7 @@ const IN_DOUBT: List = List {
     ],
 };
 
-/// Items in doubt: sent, outcome unknown. Newest first. Or exports the whole list as a file.
+/// Items in doubt: sent, outcome unknown. Newest first. With `format`, exports the whole list as a file.
 #[utoipa::path(
     get, path = "/admin/in-doubt", operation_id = "listInDoubt", tag = "worklists",
     params(ListQuery),

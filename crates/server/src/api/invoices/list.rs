@@ -81,7 +81,7 @@ const INVOICES: List = List {
     ],
 };
 
-/// Lists invoices, newest first. Or exports the whole list as a file.
+/// Lists invoices, newest first. With `format`, exports the whole list as a file.
 ///
 /// The filters status and customer use an index; with up to 10,000 matches the page is exact. With more matches of a
 /// status, the search stops after 20,000: then `complete` is false and `next` continues it. A customer with more needs

@@ -42,7 +42,7 @@ const JOBS: List = List {
     ],
 };
 
-/// Lists jobs, newest first. Or exports the whole list as a file.
+/// Lists jobs, newest first. With `format`, exports the whole list as a file.
 #[utoipa::path(
     get, path = "/admin/jobs", operation_id = "listJobs", tag = "jobs",
     params(NewestFirst),
@@ -106,7 +106,7 @@ const ITEMS: List = List {
     columns: &["number", "id", "done", "leftOut", "answer"],
 };
 
-/// Lists the results of a job, item by item. Items that the job has not reached yet are not listed. Or exports the
+/// Lists the results of a job, item by item. Items that the job has not reached yet are not listed. With `format`, exports the
 /// whole list as a file.
 #[utoipa::path(
     get, path = "/admin/jobs/{job}/items", operation_id = "listJobItems", tag = "jobs",

@@ -172,7 +172,7 @@ impl From<RequestView> for Line {
     }
 }
 
-/// Lists payments, newest first, including accepted payments without a slot yet. Or exports the whole list as a file.
+/// Lists payments, newest first, including accepted payments without a slot yet. With `format`, exports the whole list as a file.
 ///
 /// The filters status, held, import, account, reference and time use an index; with up to 10,000 matches the page is
 /// exact. Lane, gateway, amount, lateness and risk filter the payments found; the search stops after 20,000 payments:

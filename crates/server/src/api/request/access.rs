@@ -143,7 +143,7 @@ impl Refusal {
             Self::Role(caller, _) => {
                 let (actor, path) = (caller.name(), request.uri().path());
                 let method = request.method();
-                tracing::warn!(actor, %method, path, "refused: the role is not enough");
+                tracing::warn!(actor, %method, path, "refused: insufficient role");
                 "403"
             }
             Self::Full | Self::Method(_) | Self::NotListed(_) => return,

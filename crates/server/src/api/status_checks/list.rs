@@ -52,7 +52,7 @@ const STATUS_CHECKS: List = List {
     ],
 };
 
-/// Lists status checks that are still retained, newest first. Or exports the whole list as a file.
+/// Lists status checks that are still retained, newest first. With `format`, exports the whole list as a file.
 #[utoipa::path(
     get, path = "/payments/check-status", operation_id = "listStatusChecks", tag = "status checks",
     params(NewestFirst),

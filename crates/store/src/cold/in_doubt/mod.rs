@@ -251,7 +251,7 @@ async fn send_again(tx: &Tx, item: &Item, author: &Author) {
                 scheduled_exec_time = tg_now(), finished_at = NULL, claimed_at = NULL,
                 dispatched_at = NULL, hold_after = NULL, last_error = $3
          WHERE item_type = $1 AND item_id = $2";
-    let word = format!("not done, says {}: {}", author.actor, author.reason);
+    let word = format!("not done, according to {}: {}", author.actor, author.reason);
     for statement in [KNOWN, AGAIN] {
         let known = params![&item.item_type, &item.id, &word];
         tx.execute(statement, known).await;

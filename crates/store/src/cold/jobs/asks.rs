@@ -54,6 +54,6 @@ async fn noted(tx: &Tx, work: &Work, id: &ItemId, said: BankSaid) -> StoreResult
     Ok(match evidence::note(tx, &item, &evidence).await? {
         ActionResult::Yes => format!("{answer}; no longer in doubt"),
         ActionResult::NoSuchItem => format!("{answer}; it no longer exists"),
-        ActionResult::Refused(why) => format!("{answer}; not noted: {why}"),
+        ActionResult::Refused(why) => format!("{answer}; not recorded: {why}"),
     })
 }

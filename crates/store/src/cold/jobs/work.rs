@@ -156,7 +156,7 @@ impl Work {
             JobAct::Reschedule => How::Reschedule,
             JobAct::Replay => How::Replay,
             // Asked outside of any transaction: `asks.rs`.
-            JobAct::Ask => return Ok(ActionResult::Refused("it was not asked about".to_owned())),
+            JobAct::Ask => return Ok(ActionResult::Refused("its bank was not asked".to_owned())),
             JobAct::Reopen => {
                 let past = tx.history(&item).await?.past;
                 let states = past.iter().map(|attempt| attempt.state);

@@ -128,7 +128,7 @@ async fn write(
             attempt: *attempt,
             at,
         },
-        (Ok(_), None) => Turn::LookAgain("another attempt was opened meanwhile".into()),
+        (Ok(_), None) => Turn::LookAgain("another attempt was opened in the meantime".into()),
     });
     Ok(TurnBlock {
         now,

@@ -184,7 +184,7 @@ fn run(connection: &Connection, clock: &Clock, shared: &Shared, fault: &Fault) {
 
 fn commit(connection: &Connection, fault: &Fault) -> StoreResult<()> {
     if connection.is_autocommit() {
-        let why = "the disk is full or failed, and what shared this commit was rolled back";
+        let why = "the disk is full or failed; the transactions of this commit were rolled back";
         return Err(StoreError::Unavailable(why.into()));
     }
     let committed = fault.check().and_then(|()| {
