@@ -57,8 +57,17 @@ pub(crate) async fn shown(
     id: &str,
 ) -> Result<Json<contract::Payment>, ApiError> {
     let item_id = payment_id(id)?;
-    let Some(view) = app.store.item(&payments::item(&item_id)).await? else {
-        return unrecorded(app, caller, item_id).await.map(Json);
+    let item = payments::item(&item_id);
+    let mut view = app.store.item(&item).await?;
+    if view.is_none() {
+        if let Some(request) = app.intake.unrecorded(&item_id).await? {
+            return Ok(Json(unrecorded(app, caller, item_id, request).await));
+        }
+        // It may have been planned between these two looks. A request never comes back, so a third look is the last.
+        view = app.store.item(&item).await?;
+    }
+    let Some(view) = view else {
+        return Err(nowhere(app, &item_id).await?);
     };
     let Waits { foreseen, why } = waits(app, &view).await?;
     let source = app.source_of(&view).await?;
@@ -78,11 +87,14 @@ pub(crate) async fn shown(
 }
 
 /// What is said of a payment that has no record.
-async fn unrecorded(app: &App, caller: &Caller, id: ItemId) -> Result<contract::Payment, ApiError> {
-    let payment_id = id.to_string();
-    match app.intake.unrecorded(&id).await? {
-        None => Err(nowhere(app, &id).await?),
-        Some(Unrecorded::Initializing(request)) => {
+async fn unrecorded(
+    app: &App,
+    caller: &Caller,
+    id: ItemId,
+    request: Unrecorded,
+) -> contract::Payment {
+    match request {
+        Unrecorded::Initializing(request) => {
             let why = why_unplanned(app, &request).await;
             let sight = match serde_json::from_str(&request.document) {
                 Ok(payment) => Sight::of(caller, &payment),
@@ -90,21 +102,19 @@ async fn unrecorded(app: &App, caller: &Caller, id: ItemId) -> Result<contract::
             };
             let status = PaymentStatus::Initializing;
             let response = initializing(&request, status, sight.text(&why));
-            Ok(contract::Payment::Initializing(response))
+            contract::Payment::Initializing(response)
         }
-        Some(Unrecorded::Cancelled(request)) => {
+        Unrecorded::Cancelled(request) => {
             let (status, why) = (PaymentStatus::Cancelled, "it was cancelled".to_owned());
             let response = initializing(&request, status, why);
-            Ok(contract::Payment::Initializing(response))
+            contract::Payment::Initializing(response)
         }
-        Some(Unrecorded::Refused(details)) => {
-            Ok(contract::Payment::NotTaken(contract::RefusedPayment {
-                kind: "refused".to_owned(),
-                payment_id,
-                status: PaymentStatus::Rejected.as_str().to_owned(),
-                details,
-            }))
-        }
+        Unrecorded::Refused(details) => contract::Payment::NotTaken(contract::RefusedPayment {
+            kind: "refused".to_owned(),
+            payment_id: id.to_string(),
+            status: PaymentStatus::Rejected.as_str().to_owned(),
+            details,
+        }),
     }
 }
 
