@@ -47,6 +47,8 @@ async fn sixty_four_claimers_never_share_an_item_nor_exceed_their_limit() {
                     batch: BatchId::new(format!("BATCH-{n}-{}", mine.len())),
                     limit: LIMIT,
                     credit_horizon: Duration::from_hours(24),
+                    // Longer than a busy machine takes for all of it; what is stale may be claimed again.
+                    stale_after: Duration::from_hours(24),
                     ..claim()
                 };
                 let claimed = node.claim(wish).await.unwrap();
