@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{
-    ChunkEnd, ChunkId, FeedBatch, FeedView, Forgotten, HeldPartition, Need, NewSeen, ReadingAt,
-    Sought,
+    ChunkEnd, ChunkId, FeedBatch, FeedView, Forgotten, HeldPartition, Need, NewSeen, PartitionWish,
+    ReadingAt, Share, Sought,
 };
 
-use super::feeds::{LONGER, batch, numbers, partition};
+use super::feeds::{LONGER, batch, numbers, partition, wish};
 use super::fixture::{Fixture, ops, payments};
 
 pub async fn records_of_a_corrected_item_type_follow_when_nothing_of_the_former_waits(
@@ -245,4 +245,53 @@ pub async fn a_feed_that_no_process_configures_is_forgotten(f: &dyn Fixture) {
         .map(|one| one.records)
         .sum::<u64>();
     assert_eq!(records, 1);
+}
+
+impl dyn Fixture + '_ {
+    async fn share_topic(&self, owner: &str, topic: &str, id: &str) -> Share {
+        let wish = PartitionWish {
+            topic: topic.into(),
+            ..wish(owner, 1, Some(id))
+        };
+        self.store().share_partitions(wish).await.unwrap()
+    }
+}
+
+pub async fn a_topic_that_is_created_again_while_another_one_is_configured_pauses_its_feed(
+    f: &dyn Fixture,
+) {
+    let share = |topic: &'static str, id: &'static str| f.share_topic("a", topic, id);
+    let held = share("t", "first").await.held[0];
+    let place = partition(0);
+    let begun = f.store().begin_partition(&place, held.fence, 0).await;
+    assert!(begun.unwrap());
+    assert!(f.take(batch(&held, 0, 3)).await);
+    assert_eq!(share("u", "other").await.paused, None);
+    let back = share("t", "first").await;
+    assert_eq!((back.paused, back.held[0].position), (None, Some(3)));
+
+    share("u", "other").await;
+    let why = share("t", "second").await.paused.unwrap();
+    assert!(why.starts_with("topic t was created again"), "{why}");
+    assert!(f.store().resume_feed("in", ops()).await.unwrap());
+    assert_eq!(share("t", "second").await.paused, None, "accepted");
+    share("u", "other").await;
+    assert_eq!(share("t", "second").await.paused, None, "it is the same");
+    share("u", "other").await;
+    assert!(share("t", "third").await.paused.is_some());
+}
+
+pub async fn a_topic_that_waits_to_be_the_feeds_is_not_read_if_it_was_created_again(
+    f: &dyn Fixture,
+) {
+    f.share_topic("a", "t", "first").await;
+    f.store().leave_feed("in", "a").await.unwrap();
+    f.share_topic("a", "u", "other").await;
+    // Another process has the configuration of before already.
+    assert_eq!(f.share_topic("b", "t", "second").await, Share::default());
+    assert_eq!(f.share_topic("b", "t", "first").await.held.len(), 1);
+    assert_eq!(f.share_topic("b", "t", "second").await, Share::default());
+    assert_eq!(numbers(&f.share_topic("a", "u", "other").await), [0]);
+    f.store().leave_feed("in", "a").await.unwrap();
+    assert!(f.share_topic("b", "t", "second").await.paused.is_some());
 }
