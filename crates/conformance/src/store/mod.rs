@@ -114,6 +114,7 @@ macro_rules! store_cases {
         $crate::store_case_module! { $new, outbox,
             every_move_of_an_item_is_an_event_and_nothing_else_is
             settings_of_the_publisher_are_kept_and_a_difference_for_a_while
+            an_item_that_is_settled_by_a_person_has_one_event_which_says_so
             an_item_has_its_events_in_the_order_of_its_moves
             an_invoice_has_its_own_events_in_the_order_of_its_moves
             an_event_says_what_moved_and_a_notification_is_none

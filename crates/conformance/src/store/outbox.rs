@@ -6,8 +6,8 @@ use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::item::{Event, QueueStatus};
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    ActionResult, Claim, NewItem, NewRequest, OutboxEvent, RelayHold, RetriedUpTo, Settlement,
-    StartRecord, Started, StatusMove, Then, Turn, TurnedOff,
+    ActionResult, Amendment, Claim, NewItem, NewRequest, OutboxEvent, RelayHold, RetriedUpTo,
+    Settlement, StartRecord, Started, StatusMove, Then, Turn, TurnedOff,
 };
 
 use super::fixture::{
@@ -369,4 +369,27 @@ pub async fn settings_of_the_publisher_are_kept_and_a_difference_for_a_while(f: 
     assert_eq!(view.difference.as_deref(), Some("a"));
     f.advance(LONGER).await;
     assert_eq!(store.outbox().await.unwrap().difference, None);
+}
+
+/// The queue calls it CANCELLED, since nothing is sent any more.
+pub async fn an_item_that_is_settled_by_a_person_has_one_event_which_says_so(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    f.events_on().await;
+    let invoices = ItemType::new("INVOICE");
+    let new = vec![invoice("42")];
+    f.store().admit(&invoices, new).await.unwrap();
+    let item = Item::new(&invoices, &ItemId::new("42"));
+    let was = f.view(&item).await.body.unwrap();
+    let settled = Amendment {
+        action: "SETTLED",
+        body: was.clone(),
+        was,
+        amount_minor: None,
+        from: vec!["PENDING".into()],
+        ends_as: Some("PAID".into()),
+    };
+    let done = f.store().amend(&item, settled, ops()).await.unwrap();
+    assert_eq!(done, ActionResult::Yes);
+    assert_eq!(f.view(&item).await.queue_status, QueueStatus::Cancelled);
+    assert_eq!(f.moves_of(&item).await, ["PENDING", "PAID"]);
 }

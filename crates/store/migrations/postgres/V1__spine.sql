@@ -798,6 +798,7 @@ BEGIN
     VALUES (NEW.item_type, NEW.item_id,
             CASE WHEN NEW.queue_status <> OLD.queue_status
                   AND NEW.queue_status IN ('HELD', 'DEAD', 'CANCELLED')
+                  AND (NEW.queue_status <> 'CANCELLED' OR NEW.status = OLD.status)
                  THEN NEW.queue_status ELSE NEW.status END,
             NEW.currency, NEW.amount_minor, NEW.lane, NEW.scheduled_time);
     RETURN NULL;

@@ -20,7 +20,8 @@ const ADDED: Sql = Sql::each(
 );
 
 /// HELD, DEAD and CANCELLED are words of the queue; an item that leaves them is where its status says. A cancelled
-/// item gets the same word as its status in the next statement: that is one move. A payment whose answer leaves nothing
+/// item gets the same word as its status in the next statement: that is one move. One that ends with another status, as an
+/// invoice that is settled does, is where that says. A payment whose answer leaves nothing
 /// to do is ACCEPTED and PROCESSING in one move: that is two events.
 const MOVED: Sql = Sql::each(
     "CREATE TRIGGER event_moved AFTER UPDATE OF status, queue_status ON item_queue
@@ -41,6 +42,7 @@ const MOVED: Sql = Sql::each(
          VALUES (NEW.item_type, NEW.item_id,
              CASE WHEN NEW.queue_status <> OLD.queue_status
                    AND NEW.queue_status IN ('HELD', 'DEAD', 'CANCELLED')
+                   AND (NEW.queue_status <> 'CANCELLED' OR NEW.status = OLD.status)
                   THEN NEW.queue_status ELSE NEW.status END,
              tg_now(), NEW.currency, NEW.amount_minor, NEW.lane, NEW.scheduled_time);
      END",
