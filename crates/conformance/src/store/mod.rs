@@ -564,6 +564,7 @@ macro_rules! store_cases {
         }
         $crate::store_case_module! { $new, feed_lines,
             rejected_records_are_answered_once_each_and_judged_again_when_read_again
+            records_that_are_read_again_have_their_last_verdict_only
             rejected_records_are_deleted_by_their_age_once_they_need_no_answer
             rejected_records_of_a_forgotten_feed_are_deleted_by_their_age
         }

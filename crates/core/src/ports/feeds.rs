@@ -33,13 +33,13 @@ pub trait Feeds: Send + Sync {
 
     /// Makes records durable and moves the position, together and by compare-and-set: all of it, or, if the partition stands
     /// elsewhere, is held by another or the feed is paused, nothing (false). Nothing either while chunks of another item type
-    /// wait: all that wait of a partition are of one type.
+    /// wait: all that wait of a partition are of one type. What was said about these records when they were read before is void.
     async fn take_records(&self, partition: &PartitionId, records: FeedBatch) -> StoreResult<bool>;
 
     /// What of a partition is not admitted yet.
     async fn chunks_waiting(&self, partition: &PartitionId) -> StoreResult<ChunksWaiting>;
 
-    /// Records that were rejected and not answered yet, in their order.
+    /// Records before the position that were rejected and not answered yet, in their order.
     async fn unanswered(&self, partition: &PartitionId, limit: u32) -> StoreResult<Vec<LineError>>;
 
     /// These records were answered.

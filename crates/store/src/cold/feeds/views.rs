@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use tollgate_core::id::BulkId;
 use tollgate_core::ports::{
-    FeedPause, FeedTrouble, FeedView, LineError, PartitionView, StoreResult,
+    FeedPause, FeedTrouble, FeedView, LineError, PartitionId, PartitionView, StoreResult,
 };
 use tollgate_core::{SignedDuration, Timestamp};
 
+use super::key;
 use crate::sql::{Row, Sql, Tx, params};
 
 /// A feed for which no process has asked for so long is not read.
@@ -131,14 +131,29 @@ fn partition(row: &Row, is_running: bool, now: Timestamp) -> StoreResult<Partiti
     })
 }
 
-pub(super) async fn unanswered(tx: &Tx, bulk: &BulkId, limit: u32) -> StoreResult<Vec<LineError>> {
+/// What lies at the position or after it is judged again when it is read again: a person has moved the position back.
+pub(super) async fn unanswered(
+    tx: &Tx,
+    partition: &PartitionId,
+    limit: u32,
+) -> StoreResult<Vec<LineError>> {
+    const POSITION: &str = "SELECT position FROM feed_partition
+         WHERE feed = $1 AND topic = $2 AND partition_no = $3";
     const UNANSWERED: Sql = Sql::each(
         "SELECT line_no, item_id, details FROM bulk_error INDEXED BY bulk_error_unanswered
-         WHERE bulk_id = $1 AND unanswered ORDER BY line_no LIMIT $2",
+         WHERE bulk_id = $1 AND unanswered AND line_no < $2 ORDER BY line_no LIMIT $3",
         "SELECT line_no, item_id, details FROM bulk_error
-         WHERE bulk_id = $1 AND unanswered ORDER BY line_no LIMIT $2",
+         WHERE bulk_id = $1 AND unanswered AND line_no < $2 ORDER BY line_no LIMIT $3",
     );
-    let rows = tx.rows(UNANSWERED, params![bulk, limit]).await;
+    let position = match tx.row(POSITION, key(partition)).await {
+        Some(row) => row.get::<Option<i64>>("position")?,
+        None => None,
+    };
+    let Some(position) = position else {
+        return Ok(vec![]);
+    };
+    let wanted = params![&partition.bulk(), PartitionId::line(position), limit];
+    let rows = tx.rows(UNANSWERED, wanted).await;
     let error = |row: &Row| {
         Ok(LineError {
             line: row.get("line_no")?,
