@@ -114,6 +114,7 @@ macro_rules! store_cases {
         $crate::store_case_module! { $new, outbox,
             every_move_of_an_item_is_an_event_and_nothing_else_is
             settings_of_the_publisher_are_kept_and_a_difference_for_a_while
+            a_clock_that_was_ahead_gives_no_right_to_publish
             an_item_that_is_settled_by_a_person_has_one_event_which_says_so
             an_item_has_its_events_in_the_order_of_its_moves
             an_invoice_has_its_own_events_in_the_order_of_its_moves
@@ -551,6 +552,7 @@ macro_rules! store_cases {
             partitions_that_the_topic_no_longer_has_are_not_held
             a_seek_moves_a_paused_feed_and_ends_its_holding
             trouble_with_a_feed_is_told_until_it_is_over
+            a_clock_that_was_ahead_holds_no_partition_and_hides_no_trouble
         }
         $crate::store_case_module! { $new, feed_changes,
             records_of_a_corrected_item_type_follow_when_nothing_of_the_former_waits

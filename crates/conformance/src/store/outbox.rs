@@ -11,7 +11,8 @@ use tollgate_core::ports::{
 };
 
 use super::fixture::{
-    Fixture, MAX_RETRIES, SECOND, claim_all, many, new_item, ops, payment, plan, send, settlement,
+    Fixture, HOUR, MAX_RETRIES, SECOND, claim_all, many, new_item, ops, payment, plan, send,
+    settlement,
 };
 use super::moves::{bring, cause};
 use super::operator_actions::{self, STATES, State};
@@ -392,4 +393,33 @@ pub async fn an_item_that_is_settled_by_a_person_has_one_event_which_says_so(f: 
     assert_eq!(done, ActionResult::Yes);
     assert_eq!(f.view(&item).await.queue_status, QueueStatus::Cancelled);
     assert_eq!(f.moves_of(&item).await, ["PENDING", "PAID"]);
+}
+
+/// The process has died with it, and the clock was put right.
+pub async fn a_clock_that_was_ahead_gives_no_right_to_publish(f: &dyn Fixture) {
+    let store = f.store();
+    let trouble = || Some("no broker".to_owned());
+    f.events_on().await;
+    f.advance(2 * HOUR).await;
+    let before = f.hold_events("one").await.unwrap();
+    store.note_relay_difference("a", LEASE).await.unwrap();
+    store.note_relay_trouble(trouble()).await.unwrap();
+    f.turn_back(2 * HOUR).await;
+    let view = store.outbox().await.unwrap();
+    assert_eq!((view.owner, view.difference), (None, None));
+    let hold = f.hold_events("two").await.unwrap();
+    assert!(hold.fence > before.fence);
+    store.note_relay_trouble(trouble()).await.unwrap();
+    let view = store.outbox().await.unwrap();
+    assert_eq!(view.owner.as_deref(), Some("two"));
+    assert!(view.trouble.unwrap().at <= f.now().await, "its age counts");
+    // A small step back takes nothing away from it.
+    f.turn_back(LEASE / 2).await;
+    assert_eq!(f.hold_events("three").await, None);
+
+    f.advance(2 * HOUR).await;
+    f.hold_events("four").await.unwrap();
+    f.turn_back(2 * HOUR).await;
+    let off = f.store().turn_events_off(ops()).await.unwrap();
+    assert!(matches!(off, TurnedOff::Yes { .. }), "{off:?}");
 }

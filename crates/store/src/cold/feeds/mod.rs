@@ -102,7 +102,8 @@ impl<D: Database> Feeds for StoreOn<D> {
     async fn note_trouble(&self, feed: &str, trouble: Option<String>) -> StoreResult<()> {
         // Since when there is trouble, however its sentence changes: a person is needed after a while.
         const NOTE: &str = "UPDATE feed SET trouble = $2, said_at = tg_now(), trouble_at =
-                 CASE WHEN trouble IS NULL OR said_at + $3 < tg_now() THEN tg_now()
+                 CASE WHEN trouble IS NULL OR said_at + $3 < tg_now()
+                          OR trouble_at > tg_now() THEN tg_now()
                       ELSE trouble_at END
              WHERE feed = $1";
         let noted = params![feed, trouble, micros(views::SAID_FOR)];

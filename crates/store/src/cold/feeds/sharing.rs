@@ -4,6 +4,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::actor;
 use tollgate_core::ports::{
     Author, Division, HeldPartition, Holding, PartitionId, PartitionWish, Share, StoreResult,
+    latest_end,
 };
 
 use super::forgetting::need_no_answers;
@@ -30,7 +31,7 @@ pub(super) async fn share(tx: &Tx, wish: &PartitionWish) -> StoreResult<Share> {
     let readers = readers(tx, wish, now, until).await?;
     add_partitions(tx, wish).await?;
     let holdings = holdings(tx, wish).await?;
-    let division = Division::of(&holdings, &wish.owner, readers, now);
+    let division = Division::of(&holdings, &wish.owner, readers, now, wish.lease);
     divide(tx, wish, &division, until).await;
     let held = held(tx, wish).await?;
     Ok(Share { paused: None, held })
@@ -46,10 +47,12 @@ async fn known(tx: &Tx, wish: &PartitionWish, now: Timestamp) {
                             WHERE p.feed = $1 AND p.topic = $2 AND NOT p.gone)
          WHERE feed = $1 AND topic <> $2 AND paused_why IS NULL AND NOT EXISTS (
              SELECT 1 FROM feed_reader r
-             WHERE r.feed = $1 AND r.topic = feed.topic AND r.owner <> $3 AND r.seen_until >= $4)";
+             WHERE r.feed = $1 AND r.topic = feed.topic AND r.owner <> $3
+               AND r.seen_until BETWEEN $4 AND $5)";
     let shared = params![&wish.feed, &wish.topic, now];
     tx.execute(KNOWN, shared).await;
-    let changed = params![&wish.feed, &wish.topic, &wish.owner, now];
+    let latest = latest_end(now, wish.lease);
+    let changed = params![&wish.feed, &wish.topic, &wish.owner, now, latest];
     tx.execute(CHANGE, changed).await;
 }
 
@@ -138,11 +141,13 @@ async fn readers(tx: &Tx, wish: &PartitionWish, now: Timestamp, until: i64) -> S
     const SEEN: &str =
         "INSERT INTO feed_reader (feed, topic, owner, seen_until) VALUES ($1, $2, $3, $4)
          ON CONFLICT (feed, topic, owner) DO UPDATE SET seen_until = excluded.seen_until";
-    const GONE: &str = "DELETE FROM feed_reader WHERE feed = $1 AND seen_until < $2";
+    const GONE: &str = "DELETE FROM feed_reader WHERE feed = $1
+           AND (seen_until < $2 OR seen_until > $3)";
     const READERS: &str = "SELECT count(*) AS n FROM feed_reader WHERE feed = $1 AND topic = $2";
     let seen = params![&wish.feed, &wish.topic, &wish.owner, until];
     tx.execute(SEEN, seen).await;
-    tx.execute(GONE, params![&wish.feed, now]).await;
+    let gone = params![&wish.feed, now, latest_end(now, wish.lease)];
+    tx.execute(GONE, gone).await;
     let readers: u64 = tx
         .one(READERS, params![&wish.feed, &wish.topic])
         .await?

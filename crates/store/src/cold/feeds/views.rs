@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
+use tollgate_core::Timestamp;
 use tollgate_core::ports::{
-    FeedPause, FeedTrouble, FeedView, LineError, PartitionId, PartitionView, StoreResult,
+    FeedPause, FeedTrouble, FeedView, LEASE, LineError, PartitionId, PartitionView, StoreResult,
+    latest_end,
 };
-use tollgate_core::{SignedDuration, Timestamp};
 
 use super::key;
 use crate::sql::{Row, Sql, Tx, params};
 
 /// A feed for which no process has asked for so long is not read.
-const UNREAD_AFTER: SignedDuration = SignedDuration::from_mins(1);
+const UNREAD_AFTER: Duration = Duration::from_mins(1);
 /// Trouble is repeated while it lasts; a process that died with it cannot say that it is over.
 pub(super) const SAID_FOR: Duration = Duration::from_mins(1);
 /// Two leases of a partition.
-const FREE_AFTER: SignedDuration = SignedDuration::from_secs(20);
+const FREE_AFTER: Duration = LEASE.saturating_mul(2);
 const MOST_NAMED: usize = 20;
 
 pub(super) async fn feeds(tx: &Tx) -> StoreResult<Vec<FeedView>> {
@@ -55,7 +56,16 @@ async fn feed(tx: &Tx, row: &Row, now: Timestamp) -> StoreResult<FeedView> {
 
 /// Processes that configure a feed ask for its partitions even while it is paused.
 pub(super) fn unread_since(shared_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
-    (shared_at + UNREAD_AFTER < now).then_some(shared_at)
+    (!is_recent(shared_at, UNREAD_AFTER, now)).then(|| shared_at.min(now))
+}
+
+/// A clock that was ahead has written what lies far ahead.
+fn is_recent(at: Timestamp, within: Duration, now: Timestamp) -> bool {
+    now.duration_since(at).unsigned_abs() <= within
+}
+
+fn is_live(leased_until: Timestamp, now: Timestamp) -> bool {
+    (now..=latest_end(now, LEASE)).contains(&leased_until)
 }
 
 /// Partitions that are free for longer than it takes to take them over.
@@ -63,7 +73,8 @@ fn without_reader(topic: &str, rows: &[Row], now: Timestamp) -> StoreResult<Opti
     let (mut numbers, mut since) = (Vec::<String>::new(), now);
     for row in rows {
         let leased_until: Timestamp = row.get("leased_until")?;
-        if leased_until + FREE_AFTER < now && !row.get::<bool>("gone")? {
+        let is_free = !is_recent(leased_until, FREE_AFTER, now);
+        if is_free && !row.get::<bool>("gone")? {
             numbers.push(row.get::<u32>("partition_no")?.to_string());
             since = since.min(leased_until);
         }
@@ -98,7 +109,7 @@ fn trouble(row: &Row, now: Timestamp) -> StoreResult<Option<FeedTrouble>> {
         return Ok(None);
     };
     let said_at: Timestamp = row.get("said_at")?;
-    if said_at + SAID_FOR < now {
+    if !is_recent(said_at, SAID_FOR, now) {
         return Ok(None);
     }
     let at: Timestamp = row.get("trouble_at")?;
@@ -123,7 +134,7 @@ fn partition(row: &Row, is_running: bool, now: Timestamp) -> StoreResult<Partiti
         item_type: row.get("item_type")?,
         position: row.get("position")?,
         log_end: row.get("log_end")?,
-        owner: owner.filter(|_| is_running && leased_until >= now),
+        owner: owner.filter(|_| is_running && is_live(leased_until, now)),
         records: row.get("records")?,
         dead_letters: row.get("dead_letters")?,
         waiting: row.get("waiting")?,

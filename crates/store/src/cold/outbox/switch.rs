@@ -1,10 +1,11 @@
 //! Turning events on and off: the triggers that write them, and the state that says so.
 
-use tollgate_core::ports::{Author, StoreResult, TurnedOff};
+use tollgate_core::ports::{Author, LEASE, LEASES_AHEAD, StoreResult, TurnedOff};
 
 use crate::audit::Entry;
 use crate::cold::audit::audit;
 use crate::sql::{Sql, Tx, params};
+use crate::value::micros;
 
 /// Notifications are about items, and no events themselves.
 const ADDED: Sql = Sql::each(
@@ -110,7 +111,8 @@ pub(super) async fn turn_on(tx: &Tx, author: &Author) -> StoreResult<bool> {
 
 pub(super) async fn turn_off(tx: &Tx, author: &Author) -> StoreResult<TurnedOff> {
     const OWNER: &str = "SELECT owner FROM event_relay
-         WHERE one = 1 AND owner IS NOT NULL AND leased_until >= tg_now()";
+         WHERE one = 1 AND owner IS NOT NULL
+           AND leased_until BETWEEN tg_now() AND tg_now() + $1";
     const DROP_ALL: [&str; 2] = [
         "DELETE FROM outbox WHERE event_no > 0",
         "DELETE FROM outbox_refused WHERE event_no > 0",
@@ -118,7 +120,7 @@ pub(super) async fn turn_off(tx: &Tx, author: &Author) -> StoreResult<TurnedOff>
     if !is_on(tx).await? {
         return Ok(TurnedOff::WereOff);
     }
-    if let Some(row) = tx.row(OWNER, params![]).await {
+    if let Some(row) = tx.row(OWNER, params![micros(LEASE * LEASES_AHEAD)]).await {
         return Ok(TurnedOff::InUse(row.get("owner")?));
     }
     for trigger in NO_TRIGGERS {
