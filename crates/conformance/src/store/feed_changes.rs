@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{
-    ChunkEnd, ChunkId, FeedBatch, FeedView, Forgotten, HeldPartition, Need, NewSeen, PartitionWish,
-    ReadingAt, Share, Sought,
+    ChunkEnd, ChunkId, FeedBatch, FeedView, Forgotten, HeldPartition, Need, NewSeen, PartitionId,
+    PartitionWish, ReadingAt, Share, Sought,
 };
 
 use super::feeds::{LONGER, batch, numbers, partition, wish};
@@ -294,4 +294,30 @@ pub async fn a_topic_that_waits_to_be_the_feeds_is_not_read_if_it_was_created_ag
     assert_eq!(numbers(&f.share_topic("a", "u", "other").await), [0]);
     f.store().leave_feed("in", "a").await.unwrap();
     assert!(f.share_topic("b", "t", "second").await.paused.is_some());
+}
+
+/// A person has seen a number of them, which must not become smaller when the topic is corrected.
+pub async fn dead_letters_of_all_topics_of_a_feed_are_counted(f: &dyn Fixture) {
+    for (topic, number) in [("t", 4), ("u", 1)] {
+        let place = PartitionId {
+            topic: topic.into(),
+            ..partition(0)
+        };
+        let held = f.share_topic("a", topic, topic).await.held[0];
+        let begun = f.store().begin_partition(&place, held.fence, 0).await;
+        assert!(begun.unwrap());
+        let mut dead = batch(&held, 0, i64::from(number));
+        (dead.lines, dead.dead_letters, dead.text) = (0, number, vec![]);
+        assert!(f.store().take_records(&place, dead).await.unwrap());
+    }
+    let feed = f.feed().await;
+    assert_eq!((feed.topic.as_str(), feed.dead_letters), ("u", 5));
+    assert_eq!(feed.partitions[0].dead_letters, 1);
+    let seen = NewSeen { count: 5, mark: 7 };
+    let kind = Need::FeedDeadLetters;
+    f.store().mark_seen(kind, seen, ops()).await.unwrap();
+    f.advance(Duration::from_secs(61)).await;
+    let forgotten = f.store().forget_feed("in", ops()).await.unwrap();
+    assert_eq!(forgotten, Forgotten::Done);
+    assert_eq!(f.worklists().await.seen[0].mark, 2);
 }

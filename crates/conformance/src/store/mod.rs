@@ -561,6 +561,7 @@ macro_rules! store_cases {
             a_partition_that_is_not_listed_for_a_while_keeps_its_position
             only_the_reader_of_a_position_pauses_its_feed_because_of_it
             a_feed_that_no_process_configures_is_forgotten
+            dead_letters_of_all_topics_of_a_feed_are_counted
             a_topic_that_is_created_again_while_another_one_is_configured_pauses_its_feed
             a_topic_that_waits_to_be_the_feeds_is_not_read_if_it_was_created_again
         }

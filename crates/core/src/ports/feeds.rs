@@ -225,6 +225,8 @@ pub struct FeedView {
     pub unread_since: Option<Timestamp>,
     /// With its brokers, or partitions without a reader.
     pub trouble: Option<FeedTrouble>,
+    /// Of all its topics, since it was configured: what a person has seen is such a number, and must not become smaller.
+    pub dead_letters: u64,
     pub partitions: Vec<PartitionView>,
 }
 

@@ -21,7 +21,9 @@ const MOST_NAMED: usize = 20;
 
 pub(super) async fn feeds(tx: &Tx) -> StoreResult<Vec<FeedView>> {
     const FEEDS: &str = "SELECT feed, topic, shared_at, paused_why, paused_by, paused_at, trouble,
-                trouble_at, said_at
+                trouble_at, said_at,
+                (SELECT CAST(coalesce(sum(p.dead_letters), 0) AS bigint) FROM feed_partition p
+                 WHERE p.feed = feed.feed) AS dead_letters
          FROM feed WHERE feed > '' ORDER BY feed";
     let now = tx.now().await?;
     let mut feeds = vec![];
@@ -46,6 +48,7 @@ async fn feed(tx: &Tx, row: &Row, now: Timestamp) -> StoreResult<FeedView> {
     let partition = |row: &Row| partition(row, paused.is_none(), now);
     Ok(FeedView {
         partitions: rows.iter().map(partition).collect::<StoreResult<_>>()?,
+        dead_letters: row.get("dead_letters")?,
         unread_since,
         paused,
         trouble,
