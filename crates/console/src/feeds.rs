@@ -42,6 +42,11 @@ fn import(partition: &contract::FeedPartition) -> String {
     format!("/console/imports/{}", part(&partition.batch_id))
 }
 
+/// Where events are off they are no matter, unless a process would publish them: "needs you" links here then.
+fn is_shown(events: &contract::Events) -> bool {
+    events.on || (events.owner.is_some() && events.trouble.is_some())
+}
+
 fn offset(offset: Option<&i64>) -> String {
     offset.map_or_else(|| "–".to_owned(), ToString::to_string)
 }
@@ -94,4 +99,35 @@ pub(super) async fn resume(
     let wish = json!({"reason": form.reason});
     console.act(&session, Method::POST, &what, &wish).await?;
     Ok(Redirect::to("/console/feeds?done=feed-resumed").into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_that_are_off_are_shown_while_a_process_would_publish_them() {
+        let page = |on: bool, owner: Option<&str>, trouble: Option<&str>| {
+            let events = json!({
+                "on": on, "backlog": 0, "backlogIsCapped": false, "oldestAt": null,
+                "owner": owner, "published": 7, "lastPublishedAt": null,
+                "trouble": trouble, "troubleAt": null, "difference": null,
+            });
+            let page = FeedsPage {
+                shell: Shell::bare("Feeds"),
+                feeds: vec![],
+                events: serde_json::from_value(events).unwrap(),
+            };
+            page.render().unwrap()
+        };
+        let off = page(false, Some("a"), Some("events are turned off"));
+        let section = off.split_once("<h2>Events</h2>").unwrap().1;
+        assert!(section.starts_with("<span class=\"state bad\">off</span>"));
+        assert!(section.contains("events are turned off") && !section.contains("keeps trying"));
+        let troubled = page(true, Some("a"), Some("no broker"));
+        assert!(troubled.contains("in trouble") && troubled.contains("keeps trying"));
+        for (owner, trouble) in [(None, Some("events are turned off")), (Some("a"), None)] {
+            assert!(!page(false, owner, trouble).contains("<h2>Events</h2>"));
+        }
+    }
 }

@@ -106,7 +106,7 @@ impl Shell {
         }
     }
 
-    fn bare(title: &str) -> Self {
+    pub(super) fn bare(title: &str) -> Self {
         Self {
             title: title.to_owned(),
             frame: Frame::default(),

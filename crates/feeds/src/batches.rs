@@ -1,16 +1,17 @@
 //! What a fetch has brought: whole batches, from which the records of aborted transactions and the markers of
 //! transactions are left out. A payment whose transaction was aborted must not be paid.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::iter::Peekable;
 use std::vec;
 
 use bytes::{Buf, Bytes};
-use kafka_protocol::compression::{self, Decompressor, Gzip, Lz4, Snappy, Zstd};
-use kafka_protocol::records::{Compression, Record, RecordBatchDecoder};
+use kafka_protocol::records::{Record, RecordBatchDecoder};
 use tollgate_core::ports::FeedRecord;
 
 use crate::header_names::readable;
+use crate::unpacking::{TOO_LARGE, unpack};
 
 /// Offset, length, epoch, magic, checksum, attributes, last offset, times, producer, count.
 const HEADER: usize = 61;
@@ -20,6 +21,12 @@ const TRANSACTIONAL: i16 = 1 << 4;
 const CONTROL: i16 = 1 << 5;
 /// The type of a marker, in its key.
 const ABORT: i16 = 0;
+
+/// The batches of one fetch may be as large together when they are unpacked. Kafka's own bound is on what is packed.
+const MOST_UNPACKED_BYTES: usize = 256 * MIB;
+const MIB: usize = 1024 * 1024;
+/// What a record takes here beside its key, value and headers; packed it may be a few bits.
+const RECORD_BYTES: usize = 256;
 
 /// A transaction that was aborted: whose, and from where on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +51,13 @@ pub(crate) struct Unreadable {
 
 /// Reads what is whole; a batch that is cut off comes again with the next fetch. So does one that cannot be read: it is an error
 /// only where it comes first, so that a person who passes it passes nothing else.
-pub(crate) fn read(
+pub(crate) fn read(bytes: Bytes, from: i64, aborted: Vec<Aborted>) -> Result<Read, Unreadable> {
+    read_up_to(MOST_UNPACKED_BYTES, bytes, from, aborted)
+}
+
+/// As many batches as have no more than so many bytes in all.
+fn read_up_to(
+    room: usize,
     mut bytes: Bytes,
     from: i64,
     mut aborted: Vec<Aborted>,
@@ -54,6 +67,7 @@ pub(crate) fn read(
         aborted: aborted.into_iter().peekable(),
         aborting: BTreeSet::new(),
         from,
+        room,
         read: Read {
             records: vec![],
             next: from,
@@ -77,6 +91,8 @@ struct Reading {
     /// Producers whose transactions are read that were aborted.
     aborting: BTreeSet<i64>,
     from: i64,
+    /// So many bytes may still be unpacked.
+    room: usize,
     read: Read,
 }
 
@@ -88,16 +104,41 @@ impl Reading {
         }
         let is_of_aborted = header.is_transactional && self.aborting.contains(&header.producer);
         if header.is_control {
-            if is_abort(batch)? {
+            if is_abort(&self.records(header, batch)?) {
                 self.aborting.remove(&header.producer);
             }
         } else if !is_of_aborted {
-            let records = records(batch)?.into_iter();
+            let records = self.records(header, batch)?.into_iter();
             let wanted = records.filter(|record| record.offset >= self.from);
             self.read.records.extend(wanted.map(feed_record));
         }
         self.read.next = self.read.next.max(header.behind());
         Ok(())
+    }
+
+    fn records(&mut self, header: &Header, batch: &Bytes) -> Result<Vec<Record>, String> {
+        let beside = header.records.saturating_mul(RECORD_BYTES);
+        let room = self.room.checked_sub(beside).ok_or(TOO_LARGE)?;
+        let unpacked = Cell::new(None);
+        let decoded = |mended: fn(Bytes) -> Bytes| {
+            let unpack = |packed: &mut Bytes, compression| {
+                let all = unpack(packed, compression, room)?;
+                unpacked.set(Some(all.len()));
+                Ok(mended(all))
+            };
+            let decoded = RecordBatchDecoder::decode_with_custom_compression(
+                &mut batch.clone(),
+                Some(unpack),
+            );
+            decoded.map_err(|error| error.to_string())
+        };
+        let decoded = decoded(|all| all).or_else(|why| match unpacked.get() {
+            Some(_) => decoded(|all| readable(&all)),
+            None => Err(why),
+        });
+        let records = decoded?.records;
+        self.room = room - unpacked.get().unwrap_or(0);
+        Ok(records)
     }
 
     fn stopped(self, why: String, behind: Option<i64>) -> Result<Read, Unreadable> {
@@ -113,6 +154,7 @@ struct Header {
     bytes: usize,
     last_offset: i64,
     producer: i64,
+    records: usize,
     is_transactional: bool,
     is_control: bool,
 }
@@ -146,41 +188,29 @@ impl Header {
         let attributes = header.get_i16();
         let last_offset = base.saturating_add(i64::from(header.get_i32()));
         header.advance(16);
+        let producer = header.get_i64();
+        header.advance(6);
         Ok(Some(Self {
             bytes: whole,
             last_offset,
-            producer: header.get_i64(),
+            producer,
+            // A negative number is refused by the decoder.
+            records: usize::try_from(header.get_i32()).unwrap_or(0),
             is_transactional: attributes & TRANSACTIONAL != 0,
             is_control: attributes & CONTROL != 0,
         }))
     }
 }
 
-fn records(batch: &Bytes) -> Result<Vec<Record>, String> {
-    let decoded = RecordBatchDecoder::decode(&mut batch.clone());
-    let decoded = decoded.or_else(|_| {
-        let unpack = |packed: &mut Bytes, compression| match compression {
-            Compression::None => compression::None::decompress(packed, |all| Ok(readable(all))),
-            Compression::Gzip => Gzip::decompress(packed, |all| Ok(readable(all))),
-            Compression::Snappy => Snappy::decompress(packed, |all| Ok(readable(all))),
-            Compression::Lz4 => Lz4::decompress(packed, |all| Ok(readable(all))),
-            Compression::Zstd => Zstd::decompress(packed, |all| Ok(readable(all))),
-        };
-        RecordBatchDecoder::decode_with_custom_compression(&mut batch.clone(), Some(unpack))
-    });
-    Ok(decoded.map_err(|error| error.to_string())?.records)
-}
-
 /// Whether a marker ends a transaction by aborting it: its key is a version and a type.
-fn is_abort(batch: &Bytes) -> Result<bool, String> {
-    let records = records(batch)?;
+fn is_abort(records: &[Record]) -> bool {
     let mut keys = records.iter().filter_map(|record| record.key.as_deref());
-    Ok(keys.any(|mut key| {
+    keys.any(|mut key| {
         key.len() >= 4 && {
             key.advance(2);
             key.get_i16() == ABORT
         }
-    }))
+    })
 }
 
 fn feed_record(record: Record) -> FeedRecord {
@@ -199,9 +229,11 @@ fn feed_record(record: Record) -> FeedRecord {
 mod tests {
     use bytes::BytesMut;
     use indexmap::IndexMap;
-    use kafka_protocol::compression::Compressor;
+    use kafka_protocol::compression::{Compressor, Gzip};
     use kafka_protocol::protocol::StrBytes;
-    use kafka_protocol::records::{RecordBatchEncoder, RecordEncodeOptions, TimestampType};
+    use kafka_protocol::records::{
+        Compression, RecordBatchEncoder, RecordEncodeOptions, TimestampType,
+    };
 
     use super::*;
 
@@ -306,6 +338,64 @@ mod tests {
         assert_eq!((offsets(&found), found.next), (vec![0], 1));
         let error = read(spoilt, 1, vec![]).unwrap_err();
         assert_eq!(error.behind, Some(2), "whose records are behind us");
+    }
+
+    #[test]
+    fn a_batch_that_is_huge_when_it_is_unpacked_is_an_error_and_one_behind_others_waits() {
+        const HUGE: usize = 64 * 1024;
+        let huge = |offset| Record {
+            value: Some(Bytes::from(vec![0; HUGE])),
+            ..record(offset, -1, false, None)
+        };
+        for compression in [
+            Compression::Gzip,
+            Compression::Snappy,
+            Compression::Lz4,
+            Compression::Zstd,
+        ] {
+            let two = [huge(0), huge(1)].map(|record| batch(&[record], compression));
+            let two = Bytes::from(two.concat());
+            assert!(two.len() < HUGE / 8, "{compression:?}");
+            let read = |room, from| read_up_to(room, two.clone(), from, vec![]);
+            let error = read(HUGE, 0).unwrap_err();
+            assert_eq!(error.behind, Some(1), "{error:?}");
+            assert_eq!(error.why, TOO_LARGE);
+            let found = read(HUGE + 2 * RECORD_BYTES, 0).unwrap();
+            assert_eq!((offsets(&found), found.next), (vec![0], 1));
+            let found = read(2 * HUGE + 4 * RECORD_BYTES, 0).unwrap();
+            assert_eq!(offsets(&found), [0, 1], "{compression:?}");
+        }
+        let tiny: Vec<_> = (0..9).map(|at| record(at, -1, false, None)).collect();
+        let tiny = batch(&tiny, Compression::Zstd);
+        let error = read_up_to(9 * RECORD_BYTES - 1, tiny.clone(), 0, vec![]).unwrap_err();
+        assert_eq!((&*error.why, error.behind), (TOO_LARGE, Some(9)));
+        let found = read_up_to(10 * RECORD_BYTES, tiny, 0, vec![]).unwrap();
+        assert_eq!(found.next, 9);
+    }
+
+    /// Java's library writes Snappy in blocks, others write one.
+    #[test]
+    fn both_ways_of_snappy_are_read() {
+        let records = [record(0, -1, false, None), record(1, -1, false, None)];
+        let in_one_block = |all: &mut BytesMut, packed: &mut BytesMut, _| {
+            packed.extend_from_slice(&snap::raw::Encoder::new().compress_vec(all).unwrap());
+            Ok(())
+        };
+        let mut bytes = BytesMut::new();
+        let options = RecordEncodeOptions {
+            version: 2,
+            compression: Compression::Snappy,
+        };
+        let encoded = RecordBatchEncoder::encode_with_custom_compression(
+            &mut bytes,
+            &records,
+            &options,
+            Some(in_one_block),
+        );
+        encoded.unwrap();
+        for bytes in [bytes.freeze(), batch(&records, Compression::Snappy)] {
+            assert_eq!(offsets(&read(bytes, 0, vec![]).unwrap()), [0, 1]);
+        }
     }
 
     /// The decoder makes names out of UTF-8 only; the name is spoilt before the batch is packed.

@@ -10,6 +10,7 @@ use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::fetch_response::PartitionData;
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::{FetchRequest, ListOffsetsRequest};
+use kafka_protocol::records::Record;
 use tollgate_core::Timestamp;
 use tollgate_core::ports::{
     DeadRecord, FeedSource, Fetched, Log, RecordAnswer, SourceError, SourceResult, Topic,
@@ -31,6 +32,9 @@ const LIST_OFFSETS: RangeInclusive<i16> = 2..=5;
 const READ_COMMITTED: i8 = 1;
 const EARLIEST: i64 = -2;
 const LATEST: i64 = -1;
+/// A broker closes the connection on a request that is larger than its `socket.request.max.bytes` (100 MiB, unless configured), and
+/// gives no reason. A message is that large only when it is unpacked.
+const MOST_LETTER_BYTES: usize = 16 * 1024 * 1024;
 /// How long a broker waits for the first record.
 const FETCH_WAIT_MS: i32 = 500;
 
@@ -82,7 +86,7 @@ impl KafkaFeed {
         Ok(found.offset)
     }
 
-    /// As much of it as the topic takes.
+    /// As much of it as the topic takes, and a request may have.
     async fn put_aside(
         &self,
         topic: &str,
@@ -96,7 +100,8 @@ impl KafkaFeed {
             outgoing::without_value(whole),
             outgoing::only_origin(letter, &self.topics.records),
         ];
-        for record in forms {
+        let fits = |record: &Record| outgoing::bytes(record) <= MOST_LETTER_BYTES;
+        for record in forms.into_iter().filter(fits) {
             let written = self.leaders.write(topic, to, vec![record], now).await?;
             if let Written::Done = written {
                 return Ok(());

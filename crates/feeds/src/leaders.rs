@@ -24,7 +24,8 @@ type Place = Arc<AsyncMutex<Option<Connection>>>;
 #[derive(Debug)]
 pub(crate) struct Leaders {
     access: Access,
-    /// The configured broker that answered last: one that is away costs time once, not each time.
+    /// The configured broker that answered last, or the one behind those that did not: one that is away costs time once, not each
+    /// time.
     answers: AtomicUsize,
     places: Mutex<HashMap<(String, u32), Place>>,
 }
@@ -130,12 +131,18 @@ impl Leaders {
         let brokers = self.access.brokers.iter().enumerate();
         let first = self.answers.load(Ordering::Relaxed);
         for (number, broker) in brokers.cycle().skip(first).take(self.access.brokers.len()) {
+            let mut asking = Asking {
+                leaders: self,
+                number,
+                has_answered: false,
+            };
             let asked = async {
                 let mut connection = self.open(broker).await?;
                 connection.ask(request, versions.clone()).await
             };
             match asked.await {
                 Ok(answer) => {
+                    asking.has_answered = true;
                     self.answers.store(number, Ordering::Relaxed);
                     return Ok(answer);
                 }
@@ -143,6 +150,26 @@ impl Leaders {
             }
         }
         Err(last)
+    }
+}
+
+/// A configured broker while it is asked. If it does not answer, the next call begins with another one, also where the caller has less
+/// patience than a connection and gives up: a broker that is silent would otherwise be the first of every call.
+struct Asking<'a> {
+    leaders: &'a Leaders,
+    number: usize,
+    has_answered: bool,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if !self.has_answered {
+            let next = (self.number + 1) % self.leaders.access.brokers.len();
+            let answers = &self.leaders.answers;
+            // Another call may know one that answers already.
+            let _ =
+                answers.compare_exchange(self.number, next, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 }
 

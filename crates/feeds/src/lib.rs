@@ -13,6 +13,7 @@ mod outgoing;
 mod produce;
 mod scram;
 mod tls;
+mod unpacking;
 mod words;
 
 pub use connection::Access;

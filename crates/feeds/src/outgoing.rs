@@ -63,6 +63,14 @@ pub(crate) fn only_origin(letter: &DeadRecord, topic: &str) -> Record {
     }
 }
 
+/// Of its key, value and headers.
+pub(crate) fn bytes(record: &Record) -> usize {
+    let length = |part: &Option<Bytes>| part.as_ref().map_or(0, Bytes::len);
+    let headers = record.headers.iter();
+    let headers = headers.map(|(name, value)| name.len() + length(value));
+    length(&record.key) + length(&record.value) + headers.sum::<usize>()
+}
+
 fn truncated() -> Header {
     header("dead-letter-truncated", "true".to_owned())
 }

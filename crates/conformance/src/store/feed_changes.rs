@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{
-    ChunkEnd, ChunkId, FeedBatch, FeedView, Forgotten, HeldPartition, Need, NewSeen, ReadingAt,
-    Sought,
+    ChunkEnd, ChunkId, FeedBatch, FeedView, Forgotten, HeldPartition, Need, NewSeen, PartitionId,
+    PartitionWish, ReadingAt, Share, Sought,
 };
 
-use super::feeds::{LONGER, batch, numbers, partition};
+use super::feeds::{LONGER, batch, numbers, partition, wish};
 use super::fixture::{Fixture, ops, payments};
 
 pub async fn records_of_a_corrected_item_type_follow_when_nothing_of_the_former_waits(
@@ -245,4 +245,79 @@ pub async fn a_feed_that_no_process_configures_is_forgotten(f: &dyn Fixture) {
         .map(|one| one.records)
         .sum::<u64>();
     assert_eq!(records, 1);
+}
+
+impl dyn Fixture + '_ {
+    async fn share_topic(&self, owner: &str, topic: &str, id: &str) -> Share {
+        let wish = PartitionWish {
+            topic: topic.into(),
+            ..wish(owner, 1, Some(id))
+        };
+        self.store().share_partitions(wish).await.unwrap()
+    }
+}
+
+pub async fn a_topic_that_is_created_again_while_another_one_is_configured_pauses_its_feed(
+    f: &dyn Fixture,
+) {
+    let share = |topic: &'static str, id: &'static str| f.share_topic("a", topic, id);
+    let held = share("t", "first").await.held[0];
+    let place = partition(0);
+    let begun = f.store().begin_partition(&place, held.fence, 0).await;
+    assert!(begun.unwrap());
+    assert!(f.take(batch(&held, 0, 3)).await);
+    assert_eq!(share("u", "other").await.paused, None);
+    let back = share("t", "first").await;
+    assert_eq!((back.paused, back.held[0].position), (None, Some(3)));
+
+    share("u", "other").await;
+    let why = share("t", "second").await.paused.unwrap();
+    assert!(why.starts_with("topic t was created again"), "{why}");
+    assert!(f.store().resume_feed("in", ops()).await.unwrap());
+    assert_eq!(share("t", "second").await.paused, None, "accepted");
+    share("u", "other").await;
+    assert_eq!(share("t", "second").await.paused, None, "it is the same");
+    share("u", "other").await;
+    assert!(share("t", "third").await.paused.is_some());
+}
+
+pub async fn a_topic_that_waits_to_be_the_feeds_is_not_read_if_it_was_created_again(
+    f: &dyn Fixture,
+) {
+    f.share_topic("a", "t", "first").await;
+    f.store().leave_feed("in", "a").await.unwrap();
+    f.share_topic("a", "u", "other").await;
+    // Another process has the configuration of before already.
+    assert_eq!(f.share_topic("b", "t", "second").await, Share::default());
+    assert_eq!(f.share_topic("b", "t", "first").await.held.len(), 1);
+    assert_eq!(f.share_topic("b", "t", "second").await, Share::default());
+    assert_eq!(numbers(&f.share_topic("a", "u", "other").await), [0]);
+    f.store().leave_feed("in", "a").await.unwrap();
+    assert!(f.share_topic("b", "t", "second").await.paused.is_some());
+}
+
+/// A person has seen a number of them, which must not become smaller when the topic is corrected.
+pub async fn dead_letters_of_all_topics_of_a_feed_are_counted(f: &dyn Fixture) {
+    for (topic, number) in [("t", 4), ("u", 1)] {
+        let place = PartitionId {
+            topic: topic.into(),
+            ..partition(0)
+        };
+        let held = f.share_topic("a", topic, topic).await.held[0];
+        let begun = f.store().begin_partition(&place, held.fence, 0).await;
+        assert!(begun.unwrap());
+        let mut dead = batch(&held, 0, i64::from(number));
+        (dead.lines, dead.dead_letters, dead.text) = (0, number, vec![]);
+        assert!(f.store().take_records(&place, dead).await.unwrap());
+    }
+    let feed = f.feed().await;
+    assert_eq!((feed.topic.as_str(), feed.dead_letters), ("u", 5));
+    assert_eq!(feed.partitions[0].dead_letters, 1);
+    let seen = NewSeen { count: 5, mark: 7 };
+    let kind = Need::FeedDeadLetters;
+    f.store().mark_seen(kind, seen, ops()).await.unwrap();
+    f.advance(Duration::from_secs(61)).await;
+    let forgotten = f.store().forget_feed("in", ops()).await.unwrap();
+    assert_eq!(forgotten, Forgotten::Done);
+    assert_eq!(f.worklists().await.seen[0].mark, 2);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tollgate_core::ports::{BulkState, ChunkEnd, ChunkId, Forgotten, LineError, Old};
+use tollgate_core::ports::{BulkState, ChunkEnd, ChunkId, Forgotten, LineError, Old, Sought};
 
 use super::feeds::{LONGER, batch, partition};
 use super::fixture::{Fixture, SECOND, ops};
@@ -60,6 +60,62 @@ pub async fn rejected_records_are_answered_once_each_and_judged_again_when_read_
     );
     assert!(store.finish_chunk(&chunk(2), end).await.unwrap());
     assert_eq!(lines(9).await, [1, 3]);
+}
+
+/// They were rejected, and are accepted after a person has put something right and moved the position back.
+pub async fn records_that_are_read_again_have_their_last_verdict_only(f: &dyn Fixture) {
+    let (store, bulk) = (f.store(), partition(0).bulk());
+    let take = async |held, from, next| {
+        let mut records = batch(&held, from, next);
+        records.answers = true;
+        assert!(f.take(records).await);
+    };
+    let chunk = |number| ChunkId {
+        bulk: bulk.clone(),
+        number,
+    };
+    let end = |lines: &[u64]| ChunkEnd {
+        rejected: lines.iter().copied().map(rejected).collect(),
+        ..ChunkEnd::default()
+    };
+    let unanswered = async || {
+        let found = f.store().unanswered(&partition(0), 9).await.unwrap();
+        found.iter().map(|error| error.line).collect::<Vec<_>>()
+    };
+    let listed = async || {
+        let found = f.store().bulk_errors(&bulk, 0, 9).await.unwrap();
+        found.iter().map(|error| error.line).collect::<Vec<_>>()
+    };
+    let seek = async |position| {
+        f.store().pause_feed("in", ops()).await.unwrap();
+        let sought = f.store().seek_feed(&partition(0), position, ops()).await;
+        assert!(matches!(sought.unwrap(), Sought::Moved(_)));
+        f.store().resume_feed("in", ops()).await.unwrap();
+    };
+    let held = f.begun("a").await;
+    take(held, 0, 4).await;
+    let all = end(&[1, 2, 3, 4]);
+    assert!(store.finish_chunk(&chunk(1), all).await.unwrap());
+    assert_eq!(unanswered().await, [1, 2, 3, 4]);
+
+    seek(1).await;
+    assert_eq!(unanswered().await, [1], "the others are judged again");
+    seek(4).await;
+    assert_eq!(unanswered().await, [1, 2, 3, 4], "they are not");
+    seek(1).await;
+    let held = f.share_all("a", 1).await.held[0];
+    take(held, 1, 3).await;
+    assert_eq!((unanswered().await, listed().await), (vec![1], vec![1, 4]));
+    assert!(store.finish_chunk(&chunk(2), end(&[3])).await.unwrap());
+    assert_eq!(unanswered().await, [1, 3]);
+    // What was a line before is a dead letter now.
+    let mut dead = batch(&held, 3, 4);
+    (dead.lines, dead.dead_letters, dead.text) = (0, 1, vec![]);
+    assert!(f.take(dead).await);
+    assert_eq!(
+        (unanswered().await, listed().await),
+        (vec![1, 3], vec![1, 3])
+    );
 }
 
 pub async fn rejected_records_are_deleted_by_their_age_once_they_need_no_answer(f: &dyn Fixture) {

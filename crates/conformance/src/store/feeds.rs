@@ -9,7 +9,7 @@ use tollgate_core::ports::{
     Sought,
 };
 
-use super::fixture::{Fixture, SECOND, ops, payments};
+use super::fixture::{Fixture, HOUR, SECOND, ops, payments};
 
 const LEASE: Duration = Duration::from_secs(10);
 pub(super) const LONGER: Duration = Duration::from_secs(11);
@@ -430,4 +430,42 @@ pub async fn trouble_with_a_feed_is_told_until_it_is_over(f: &dyn Fixture) {
         store.feeds().await.unwrap()[0].partitions[0].log_end,
         Some(7)
     );
+}
+
+/// The process has died with it, and the clock was put right.
+pub async fn a_clock_that_was_ahead_holds_no_partition_and_hides_no_trouble(f: &dyn Fixture) {
+    let away = || Some("the broker is away".to_owned());
+    let view = || async { f.store().feeds().await.unwrap().remove(0) };
+    f.advance(2 * HOUR).await;
+    let before = f.begun("a").await;
+    f.store().note_trouble("in", away()).await.unwrap();
+    f.turn_back(2 * HOUR).await;
+    let dead = view().await;
+    assert_eq!((&dead.partitions[0].owner, &dead.trouble), (&None, &None));
+    assert!(dead.unread_since.unwrap() <= f.now().await);
+
+    let held = f.share_all("b", 1).await.held;
+    assert_eq!((held.len(), held[0].position), (1, Some(0)));
+    assert!(!f.take(batch(&before, 0, 3)).await);
+    assert!(f.take(batch(&held[0], 0, 3)).await);
+    f.store().note_trouble("in", away()).await.unwrap();
+    let live = view().await;
+    assert_eq!(live.partitions[0].owner.as_deref(), Some("b"));
+    assert!(live.trouble.unwrap().at <= f.now().await, "its age counts");
+    assert_eq!(live.unread_since, None);
+    // A small step back takes nothing away from it.
+    f.turn_back(LEASE / 2).await;
+    assert_eq!(f.share_all("c", 1).await.held, []);
+    assert_eq!(view().await.partitions[0].owner.as_deref(), Some("b"));
+
+    f.advance(2 * HOUR).await;
+    f.share_all("d", 1).await;
+    f.turn_back(2 * HOUR).await;
+    let corrected = PartitionWish {
+        topic: "u".into(),
+        ..wish("e", 1, None)
+    };
+    let share = f.store().share_partitions(corrected).await.unwrap();
+    assert_eq!(numbers(&share), [0]);
+    assert_eq!(view().await.topic, "u", "no process reads the other");
 }

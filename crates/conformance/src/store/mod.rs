@@ -114,6 +114,8 @@ macro_rules! store_cases {
         $crate::store_case_module! { $new, outbox,
             every_move_of_an_item_is_an_event_and_nothing_else_is
             settings_of_the_publisher_are_kept_and_a_difference_for_a_while
+            a_clock_that_was_ahead_gives_no_right_to_publish
+            an_item_that_is_settled_by_a_person_has_one_event_which_says_so
             an_item_has_its_events_in_the_order_of_its_moves
             an_invoice_has_its_own_events_in_the_order_of_its_moves
             an_event_says_what_moved_and_a_notification_is_none
@@ -550,6 +552,7 @@ macro_rules! store_cases {
             partitions_that_the_topic_no_longer_has_are_not_held
             a_seek_moves_a_paused_feed_and_ends_its_holding
             trouble_with_a_feed_is_told_until_it_is_over
+            a_clock_that_was_ahead_holds_no_partition_and_hides_no_trouble
         }
         $crate::store_case_module! { $new, feed_changes,
             records_of_a_corrected_item_type_follow_when_nothing_of_the_former_waits
@@ -558,9 +561,13 @@ macro_rules! store_cases {
             a_partition_that_is_not_listed_for_a_while_keeps_its_position
             only_the_reader_of_a_position_pauses_its_feed_because_of_it
             a_feed_that_no_process_configures_is_forgotten
+            dead_letters_of_all_topics_of_a_feed_are_counted
+            a_topic_that_is_created_again_while_another_one_is_configured_pauses_its_feed
+            a_topic_that_waits_to_be_the_feeds_is_not_read_if_it_was_created_again
         }
         $crate::store_case_module! { $new, feed_lines,
             rejected_records_are_answered_once_each_and_judged_again_when_read_again
+            records_that_are_read_again_have_their_last_verdict_only
             rejected_records_are_deleted_by_their_age_once_they_need_no_answer
             rejected_records_of_a_forgotten_feed_are_deleted_by_their_age
         }

@@ -6,12 +6,13 @@ use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::item::{Event, QueueStatus};
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    ActionResult, Claim, NewItem, NewRequest, OutboxEvent, RelayHold, RetriedUpTo, Settlement,
-    StartRecord, Started, StatusMove, Then, Turn, TurnedOff,
+    ActionResult, Amendment, Claim, NewItem, NewRequest, OutboxEvent, RelayHold, RetriedUpTo,
+    Settlement, StartRecord, Started, StatusMove, Then, Turn, TurnedOff,
 };
 
 use super::fixture::{
-    Fixture, MAX_RETRIES, SECOND, claim_all, many, new_item, ops, payment, plan, send, settlement,
+    Fixture, HOUR, MAX_RETRIES, SECOND, claim_all, many, new_item, ops, payment, plan, send,
+    settlement,
 };
 use super::moves::{bring, cause};
 use super::operator_actions::{self, STATES, State};
@@ -369,4 +370,56 @@ pub async fn settings_of_the_publisher_are_kept_and_a_difference_for_a_while(f: 
     assert_eq!(view.difference.as_deref(), Some("a"));
     f.advance(LONGER).await;
     assert_eq!(store.outbox().await.unwrap().difference, None);
+}
+
+/// The queue calls it CANCELLED, since nothing is sent any more.
+pub async fn an_item_that_is_settled_by_a_person_has_one_event_which_says_so(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    f.events_on().await;
+    let invoices = ItemType::new("INVOICE");
+    let new = vec![invoice("42")];
+    f.store().admit(&invoices, new).await.unwrap();
+    let item = Item::new(&invoices, &ItemId::new("42"));
+    let was = f.view(&item).await.body.unwrap();
+    let settled = Amendment {
+        action: "SETTLED",
+        body: was.clone(),
+        was,
+        amount_minor: None,
+        from: vec!["PENDING".into()],
+        ends_as: Some("PAID".into()),
+    };
+    let done = f.store().amend(&item, settled, ops()).await.unwrap();
+    assert_eq!(done, ActionResult::Yes);
+    assert_eq!(f.view(&item).await.queue_status, QueueStatus::Cancelled);
+    assert_eq!(f.moves_of(&item).await, ["PENDING", "PAID"]);
+}
+
+/// The process has died with it, and the clock was put right.
+pub async fn a_clock_that_was_ahead_gives_no_right_to_publish(f: &dyn Fixture) {
+    let store = f.store();
+    let trouble = || Some("no broker".to_owned());
+    f.events_on().await;
+    f.advance(2 * HOUR).await;
+    let before = f.hold_events("one").await.unwrap();
+    store.note_relay_difference("a", LEASE).await.unwrap();
+    store.note_relay_trouble(trouble()).await.unwrap();
+    f.turn_back(2 * HOUR).await;
+    let view = store.outbox().await.unwrap();
+    assert_eq!((view.owner, view.difference), (None, None));
+    let hold = f.hold_events("two").await.unwrap();
+    assert!(hold.fence > before.fence);
+    store.note_relay_trouble(trouble()).await.unwrap();
+    let view = store.outbox().await.unwrap();
+    assert_eq!(view.owner.as_deref(), Some("two"));
+    assert!(view.trouble.unwrap().at <= f.now().await, "its age counts");
+    // A small step back takes nothing away from it.
+    f.turn_back(LEASE / 2).await;
+    assert_eq!(f.hold_events("three").await, None);
+
+    f.advance(2 * HOUR).await;
+    f.hold_events("four").await.unwrap();
+    f.turn_back(2 * HOUR).await;
+    let off = f.store().turn_events_off(ops()).await.unwrap();
+    assert!(matches!(off, TurnedOff::Yes { .. }), "{off:?}");
 }

@@ -7,17 +7,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Author, LineError, StoreResult};
+use super::{Author, LineError, StoreResult, latest_end};
 use crate::Timestamp;
 use crate::id::{BulkId, ItemType};
 
 #[async_trait]
 pub trait Feeds: Send + Sync {
     /// Says that a process is there and wants partitions. It keeps what it holds up to its fair share, gives back the rest
-    /// and takes what no process holds. A process that knows no partitions gives back everything and does not count. Nothing is
-    /// held of a feed that is paused. A feed's topic changes once no other process reads the old one; until then both are read,
-    /// each shared out for itself. A topic with another id than before was created again: that pauses the feed, or replaces the
-    /// reason for which it is paused. Partitions that such a topic does not have once it was accepted are gone.
+    /// and takes what no process holds, also where a clock that was ahead has given it away for longer than a lease. A process that
+    /// knows no partitions gives back everything and does not count. Nothing is held of a feed that is paused. A feed's topic changes
+    /// once no other process reads the old one; until then both are read, each shared out for itself. A topic with another id than
+    /// the one that its positions are of was created again: that pauses the feed, or replaces the reason for which it is paused;
+    /// while the feed has another topic, nothing is held of it. Partitions that such a topic does not have once it was accepted are
+    /// gone.
     async fn share_partitions(&self, wish: PartitionWish) -> StoreResult<Share>;
 
     /// Gives back everything that a process holds.
@@ -33,13 +35,13 @@ pub trait Feeds: Send + Sync {
 
     /// Makes records durable and moves the position, together and by compare-and-set: all of it, or, if the partition stands
     /// elsewhere, is held by another or the feed is paused, nothing (false). Nothing either while chunks of another item type
-    /// wait: all that wait of a partition are of one type.
+    /// wait: all that wait of a partition are of one type. What was said about these records when they were read before is void.
     async fn take_records(&self, partition: &PartitionId, records: FeedBatch) -> StoreResult<bool>;
 
     /// What of a partition is not admitted yet.
     async fn chunks_waiting(&self, partition: &PartitionId) -> StoreResult<ChunksWaiting>;
 
-    /// Records that were rejected and not answered yet, in their order.
+    /// Records before the position that were rejected and not answered yet, in their order.
     async fn unanswered(&self, partition: &PartitionId, limit: u32) -> StoreResult<Vec<LineError>>;
 
     /// These records were answered.
@@ -223,6 +225,8 @@ pub struct FeedView {
     pub unread_since: Option<Timestamp>,
     /// With its brokers, or partitions without a reader.
     pub trouble: Option<FeedTrouble>,
+    /// Of all its topics, since it was configured: what a person has seen is such a number, and must not become smaller.
+    pub dead_letters: u64,
     pub partitions: Vec<PartitionView>,
 }
 
@@ -283,7 +287,14 @@ pub struct Division {
 
 impl Division {
     /// The fair share is rounded up: of four processes with three partitions one has none.
-    pub fn of(holdings: &[Holding], owner: &str, processes: usize, now: Timestamp) -> Self {
+    pub fn of(
+        holdings: &[Holding],
+        owner: &str,
+        processes: usize,
+        now: Timestamp,
+        lease: Duration,
+    ) -> Self {
+        let live = now..=latest_end(now, lease);
         let fair = holdings.len().div_ceil(processes.max(1));
         let mut division = Self::default();
         for holding in holdings {
@@ -298,7 +309,7 @@ impl Division {
         for holding in holdings {
             let is_free = match holding.owner.as_deref() {
                 None => true,
-                Some(other) => other != owner && holding.leased_until < now,
+                Some(other) => other != owner && !live.contains(&holding.leased_until),
             };
             if is_free && division.keep.len() + division.take.len() < fair {
                 division.take.push(holding.number);
@@ -310,6 +321,7 @@ impl Division {
 
 #[cfg(test)]
 mod tests {
+    use super::super::LEASE;
     use super::*;
 
     #[test]
@@ -318,7 +330,7 @@ mod tests {
         let holding = |(number, owner, live): (u32, Option<&str>, bool)| Holding {
             number,
             owner: owner.map(str::to_owned),
-            leased_until: now + crate::SignedDuration::from_secs(if live { 5 } else { -5 }),
+            leased_until: now + crate::SignedDuration::from_secs(if live { 10 } else { -5 }),
         };
         let table = [
             (vec![(0, None, false), (1, None, false)], 1, "", "", "0 1"),
@@ -358,7 +370,7 @@ mod tests {
         ];
         for (holdings, processes, keep, give_back, take) in table {
             let holdings: Vec<_> = holdings.into_iter().map(holding).collect();
-            let found = Division::of(&holdings, "me", processes, now);
+            let found = Division::of(&holdings, "me", processes, now, LEASE);
             let shown = |numbers: &[u32]| {
                 let numbers: Vec<_> = numbers.iter().map(u32::to_string).collect();
                 numbers.join(" ")
@@ -366,6 +378,20 @@ mod tests {
             assert_eq!(shown(&found.keep), keep, "{holdings:?}");
             assert_eq!(shown(&found.give_back), give_back, "{holdings:?}");
             assert_eq!(shown(&found.take), take, "{holdings:?}");
+        }
+    }
+
+    #[test]
+    fn a_lease_from_a_clock_that_was_ahead_is_dead_and_one_from_a_little_ahead_is_not() {
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        for (ahead, taken) in [(-1, true), (0, false), (10, false), (20, false), (21, true)] {
+            let holding = Holding {
+                number: 0,
+                owner: Some("you".into()),
+                leased_until: now + crate::SignedDuration::from_secs(ahead),
+            };
+            let found = Division::of(&[holding], "me", 1, now, LEASE);
+            assert_eq!(found.take == [0], taken, "{ahead}");
         }
     }
 

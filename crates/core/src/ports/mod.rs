@@ -22,6 +22,7 @@ mod health;
 mod jobs;
 mod lanes;
 mod leadership;
+mod lease;
 mod lists;
 mod needs_you;
 mod operator_actions;
@@ -81,6 +82,7 @@ pub use jobs::{
 };
 pub use lanes::{CalendarInForce, Lanes, WindowUse};
 pub use leadership::{Call, Leadership, NodeLine, Nodes, Showing, Term};
+pub use lease::{LEASE, LEASES_AHEAD, latest_end};
 pub use lists::{
     BesideWanted, ByTime, Counted, Found, FoundBy, ListKey, Lists, MOST_SORTED, USUAL_ENDS,
 };

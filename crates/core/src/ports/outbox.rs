@@ -23,7 +23,8 @@ pub trait Outbox: Send + Sync {
     /// publishes.
     async fn turn_events_off(&self, author: Author) -> StoreResult<TurnedOff>;
 
-    /// The right to publish, for so long; none while another process has it.
+    /// The right to publish, for so long; none while another process has it. What ends later than a lease can was taken by a clock
+    /// that was ahead, and is no right.
     async fn hold_relay(&self, owner: &str, lease: Duration) -> StoreResult<Option<RelayHold>>;
 
     /// Gives the right back.

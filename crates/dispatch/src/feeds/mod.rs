@@ -20,17 +20,16 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::Instant;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{
-    FeedSource, HeldPartition, PartitionId, PartitionWish, RecordReader, Share, SourceError, Store,
-    StoreResult, Topic,
+    FeedSource, HeldPartition, LEASE, PartitionId, PartitionWish, RecordReader, Share, SourceError,
+    Store, StoreResult, Topic,
 };
 
 use crate::Wake;
 use showing::Shown;
 use troubles::{About, Troubles};
 
-/// How often a process says that it is there, and how long it may be silent.
+/// How often a process says that it is there.
 const SHARE_EVERY: Duration = Duration::from_secs(2);
-const LEASE: Duration = Duration::from_secs(10);
 /// How often the topic is asked for its partitions, in shares; while that fails, at growing intervals up to this.
 const LOOK_EVERY: u32 = 15;
 

@@ -63,6 +63,8 @@ pub(super) struct Reading {
     position: Option<i64>,
     stored: Option<i64>,
     from_first: bool,
+    /// The last fetch was out of range from here.
+    out_of_range: Option<i64>,
     /// The last fetch came to the end of what can be read.
     is_at_end: bool,
     asked_for_end: Instant,
@@ -86,6 +88,7 @@ impl FeedRunner {
             position: None,
             stored: held.position,
             from_first: held.from_first,
+            out_of_range: None,
             is_at_end: false,
             asked_for_end: Instant::now(),
             standstill: Standstill::default(),
@@ -176,6 +179,13 @@ impl FeedRunner {
             Ok(fetched) => fetched,
             Err(SourceError::OutOfRange(_)) => {
                 reading.look_again(from);
+                // The log has it, as it had the time before: without a pause this would go on for ever.
+                if reading.out_of_range.replace(from) == Some(from) {
+                    let partition = &reading.partition;
+                    return Err(Halt::Trouble(format!(
+                        "the broker rejects position {from} of {partition} as out of range, although it lists it; check the partition's log"
+                    )));
+                }
                 return Ok(());
             }
             Err(error) => {
@@ -183,6 +193,7 @@ impl FeedRunner {
                 return Err(error.into());
             }
         };
+        reading.out_of_range = None;
         self.saw_end(number, fetched.log_end);
         reading.is_at_end = fetched.next >= fetched.committed_end;
         self.watch(reading, from, &fetched).await;

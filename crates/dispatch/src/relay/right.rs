@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::ports::{RelayHold, StoreError, StoreResult};
+use tollgate_core::ports::{LEASE, RelayHold, StoreError, StoreResult};
 use tollgate_core::shared_settings::differences;
 
 use super::EventRelay;
 
-/// How long a process may be silent before another publishes, and how often it says that it is there.
-const LEASE: Duration = Duration::from_secs(10);
+/// How often a process says that it is there.
 const HOLD_EVERY: Duration = Duration::from_secs(2);
 
 /// What a process knows of the right to publish.

@@ -52,6 +52,8 @@ pub(crate) struct Source {
     pub(crate) committed: AtomicI64,
     /// What lies behind is not handed out, whatever it is.
     pub(crate) readable: AtomicI64,
+    /// A fetch from here on is out of range, although the log has it.
+    pub(crate) spoilt: AtomicI64,
     /// A fetch behind what is committed waits until its position is deleted, and not for a moment.
     pub(crate) waits_for_long: bool,
     pub(crate) fetches: AtomicUsize,
@@ -77,6 +79,7 @@ impl Default for Source {
             log_end: AtomicI64::new(END),
             committed: AtomicI64::new(END),
             readable: AtomicI64::new(END),
+            spoilt: AtomicI64::new(-1),
             waits_for_long: false,
             fetches: AtomicUsize::new(0),
             looks: AtomicUsize::new(0),
@@ -121,6 +124,10 @@ impl FeedSource for Source {
         let next = (from + AT_ONCE).min(readable).max(from);
         while next == from && self.waits_for_long && !self.is_deleted(from) {
             tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        if from == self.spoilt.load(Ordering::SeqCst) {
+            assert!(self.looks.load(Ordering::SeqCst) < 100, "without a pause");
+            return Err(SourceError::OutOfRange("it is spoilt".into()));
         }
         if self.is_deleted(from) {
             return Err(SourceError::OutOfRange("it was deleted".into()));

@@ -109,6 +109,32 @@ async fn a_log_that_ends_before_the_position_pauses_the_feed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_position_that_is_out_of_range_although_the_log_has_it_is_trouble() {
+    let source = Source {
+        spoilt: AtomicI64::new(300),
+        ..Source::default()
+    };
+    let running = Running::of(FeedStart::Earliest, source);
+    running.until_some_time("it is said", is_in_trouble).await;
+    assert_eq!(
+        running.trouble().await.unwrap(),
+        "the broker rejects position 300 of partition 0 of topic t as out of range, although it lists it; check the partition's log"
+    );
+    let began = Instant::now();
+    let fetches = &running.source.fetches;
+    let is_tried = has_reached(fetches, fetches.load(Ordering::SeqCst) + 5);
+    running.until_some_time("it is tried again", is_tried).await;
+    assert!(began.elapsed() > Duration::from_secs(15), "at intervals");
+    running.source.spoilt.store(-1, Ordering::SeqCst);
+    // The first chunk has what comes before it.
+    running
+        .until_some_time("it is read", stands_at(300 + 7 * CHUNK))
+        .await;
+    running.until_some_time("it is over", is_fine).await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_partition_that_waits_for_its_own_chunks_is_not_in_trouble() {
     let running = Running::start(FeedStart::Earliest);
     running

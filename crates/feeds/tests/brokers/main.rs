@@ -201,6 +201,26 @@ async fn a_silent_broker_holds_up_the_events_of_its_own_partitions_only() {
     assert_eq!(written.lock().unwrap().len(), events.len() + count);
 }
 
+/// It takes connections and says nothing, and the caller gives up before the connection does.
+#[tokio::test]
+async fn events_go_on_with_the_next_broker_when_one_is_silent() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut access = at(broker::start(None).await, None);
+    let first = silent.local_addr().unwrap().to_string();
+    access.brokers.insert(0, first);
+    let sink = KafkaEvents::new(access, "small".into());
+    let event = [EventRecord {
+        key: "p1".into(),
+        body_json: "{}".into(),
+    }];
+    let publish =
+        |within| tokio::time::timeout(within, sink.publish(&event, Timestamp::UNIX_EPOCH));
+    let given_up = publish(Duration::from_millis(200)).await;
+    assert!(given_up.is_err(), "{given_up:?}");
+    let published = publish(Duration::from_secs(5)).await.unwrap();
+    assert_eq!(published.acknowledged, [0], "{published:?}");
+}
+
 #[tokio::test]
 async fn a_silent_broker_holds_up_the_answers_of_its_own_partitions_only() {
     let port = broker::start(None).await;

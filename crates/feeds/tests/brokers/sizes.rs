@@ -1,5 +1,6 @@
 //! A topic that takes small messages only: what is written to it gets smaller until it fits.
 
+use bytes::Bytes;
 use tollgate_core::Timestamp;
 use tollgate_core::ports::{
     DeadRecord, EventRecord, EventSink, FeedRecord, FeedSource, RecordAnswer,
@@ -9,14 +10,14 @@ use tollgate_feeds::{KafkaEvents, KafkaFeed, KafkaTopics};
 use crate::at;
 use crate::broker::{self, SMALL, Written};
 
-/// A feed that writes to the topic "small", and what it has written there.
-async fn feed() -> (KafkaFeed, Written) {
+/// A feed that writes to a topic, and what it has written there.
+async fn feed(topic: &str) -> (KafkaFeed, Written) {
     let written = Written::default();
     let port = broker::start_noting(None, Written::clone(&written)).await;
     let topics = KafkaTopics {
         records: "topic".into(),
-        dead_letters: "small".into(),
-        answers: Some("small".into()),
+        dead_letters: topic.into(),
+        answers: Some(topic.into()),
         group: None,
     };
     (KafkaFeed::new(at(port, None), topics), written)
@@ -32,7 +33,7 @@ fn answer(number: usize, bytes: usize) -> RecordAnswer {
 
 #[tokio::test]
 async fn answers_that_are_too_large_together_are_written_in_parts_and_in_order() {
-    let (feed, written) = feed().await;
+    let (feed, written) = feed("small").await;
     let answers: Vec<_> = (0..9)
         .map(|n| answer(n, if n == 4 { SMALL } else { 200 }))
         .collect();
@@ -81,7 +82,7 @@ async fn events_that_are_too_large_together_are_written_in_parts_up_to_one_that_
 
 #[tokio::test]
 async fn a_dead_letter_loses_what_is_too_large_and_says_where_it_came_from() {
-    let (feed, written) = feed().await;
+    let (feed, written) = feed("small").await;
     let large = || Some(vec![b'x'; SMALL]);
     let small = || Some(b"small".to_vec());
     let header = |value| vec![("foreign".to_owned(), value)];
@@ -127,4 +128,33 @@ async fn a_dead_letter_loses_what_is_too_large_and_says_where_it_came_from() {
     ];
     let expected = expected.map(|(offset, a, b, c, d)| (offset.to_owned(), a, b, c, d));
     assert!(shown.eq(expected), "{written:?}");
+}
+
+/// It was small as long as it was packed. The broker closes the connection on so large a request, which says nothing of its size.
+#[tokio::test]
+async fn a_dead_letter_that_no_request_can_hold_is_put_aside_without_its_value() {
+    const LARGE: usize = 20 * 1024 * 1024;
+    let (feed, written) = feed("any").await;
+    let letter = |offset, bytes| DeadRecord {
+        partition: 3,
+        record: FeedRecord {
+            offset,
+            key: Some(b"key".to_vec()),
+            value: Some(vec![b'x'; bytes]),
+            headers: vec![],
+        },
+        reason: "is not JSON".into(),
+    };
+    let letters = [letter(0, LARGE), letter(1, SMALL)];
+    let put_aside = feed.dead_letter(&letters, Timestamp::UNIX_EPOCH).await;
+    put_aside.unwrap();
+    let written = written.lock().unwrap();
+    let values = written.iter().map(|record| record.value.as_ref());
+    let lengths: Vec<_> = values.map(|value| value.map(Bytes::len)).collect();
+    assert_eq!(lengths, [None, Some(SMALL)]);
+    assert!(
+        written[0]
+            .headers
+            .contains_key(&b"dead-letter-truncated"[..])
+    );
 }

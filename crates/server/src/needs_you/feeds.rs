@@ -59,7 +59,7 @@ fn dead_letters(feeds: &[FeedView], mark: i64) -> Needed {
     let mut grown = needed(Need::FeedDeadLetters);
     let mut total = 0_u64;
     for feed in feeds {
-        let count: u64 = feed.partitions.iter().map(|one| one.dead_letters).sum();
+        let count = feed.dead_letters;
         total += count;
         if count > 0 {
             let what = format!("feed \"{}\": {} so far", feed.feed, grouped(count));
@@ -140,6 +140,7 @@ mod tests {
             paused: None,
             unread_since: None,
             trouble: None,
+            dead_letters,
             partitions: vec![PartitionView {
                 number: 0,
                 is_gone: false,
@@ -148,7 +149,7 @@ mod tests {
                 log_end: Some(1),
                 owner: None,
                 records: 9,
-                dead_letters,
+                dead_letters: 0,
                 waiting: 0,
                 last_record_at: None,
             }],

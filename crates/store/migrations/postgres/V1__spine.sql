@@ -703,6 +703,8 @@ CREATE TABLE feed_partition (
     topic          text   COLLATE "C" NOT NULL,
     partition_no   bigint NOT NULL,
     bulk_id        text   COLLATE "C" NOT NULL,
+    -- Of the topic that its position is in; it stays while the feed is configured for another one.
+    topic_id       text,
     -- Added to a topic that had been looked at before: nothing of it is passed.
     from_first     boolean NOT NULL DEFAULT false,
     -- The topic was created again without it. It keeps its fence and counts, in case that it is added again: numbers of
@@ -796,6 +798,7 @@ BEGIN
     VALUES (NEW.item_type, NEW.item_id,
             CASE WHEN NEW.queue_status <> OLD.queue_status
                   AND NEW.queue_status IN ('HELD', 'DEAD', 'CANCELLED')
+                  AND (NEW.queue_status <> 'CANCELLED' OR NEW.status = OLD.status)
                  THEN NEW.queue_status ELSE NEW.status END,
             NEW.currency, NEW.amount_minor, NEW.lane, NEW.scheduled_time);
     RETURN NULL;

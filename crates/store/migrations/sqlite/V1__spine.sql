@@ -584,6 +584,8 @@ CREATE TABLE feed_partition (
     topic          TEXT    NOT NULL,
     partition_no   INTEGER NOT NULL,
     bulk_id        TEXT    NOT NULL,
+    -- Of the topic that its position is in; it stays while the feed is configured for another one.
+    topic_id       TEXT,
     -- Added to a topic that had been looked at before: nothing of it is passed.
     from_first     INTEGER NOT NULL DEFAULT false,
     -- The topic was created again without it. It keeps its fence and counts, in case that it is added again: numbers of

@@ -54,9 +54,8 @@ pub(super) async fn need_no_answers(tx: &Tx, partitions: Vec<PartitionId>) {
 /// Dead letters of all feeds are seen up to a number. Without this one's, as many new ones of others would pass unseen;
 /// now some that were seen may be shown once more.
 async fn uncount_dead_letters(tx: &Tx, feed: &str) -> StoreResult<()> {
-    const COUNTED: &str = "SELECT CAST(coalesce(sum(p.dead_letters), 0) AS bigint) AS n
-         FROM feed f JOIN feed_partition p ON p.feed = f.feed AND p.topic = f.topic
-         WHERE f.feed = $1";
+    const COUNTED: &str = "SELECT CAST(coalesce(sum(dead_letters), 0) AS bigint) AS n
+         FROM feed_partition WHERE feed = $1";
     const UNCOUNT: &str =
         "UPDATE need_seen SET mark = CASE WHEN mark > $2 THEN mark - $2 ELSE 0 END
          WHERE kind = $1";

@@ -82,8 +82,8 @@ impl<D: Database> Feeds for StoreOn<D> {
     }
 
     async fn unanswered(&self, partition: &PartitionId, limit: u32) -> StoreResult<Vec<LineError>> {
-        let bulk = partition.bulk();
-        self.read(move |tx| async move { views::unanswered(&tx, &bulk, limit).await })
+        let partition = partition.clone();
+        self.read(move |tx| async move { views::unanswered(&tx, &partition, limit).await })
             .await
     }
 
@@ -102,7 +102,8 @@ impl<D: Database> Feeds for StoreOn<D> {
     async fn note_trouble(&self, feed: &str, trouble: Option<String>) -> StoreResult<()> {
         // Since when there is trouble, however its sentence changes: a person is needed after a while.
         const NOTE: &str = "UPDATE feed SET trouble = $2, said_at = tg_now(), trouble_at =
-                 CASE WHEN trouble IS NULL OR said_at + $3 < tg_now() THEN tg_now()
+                 CASE WHEN trouble IS NULL OR said_at + $3 < tg_now()
+                          OR trouble_at > tg_now() THEN tg_now()
                       ELSE trouble_at END
              WHERE feed = $1";
         let noted = params![feed, trouble, micros(views::SAID_FOR)];
@@ -225,6 +226,9 @@ async fn take(tx: &Tx, partition: &PartitionId, batch: FeedBatch) -> StoreResult
                 records = records + $6, dead_letters = dead_letters + $7, log_end = $8,
                 last_record_at = CASE WHEN $6 > 0 THEN CAST($9 AS bigint) ELSE last_record_at END
          WHERE feed = $1 AND topic = $2 AND partition_no = $3";
+    // Of records that are read again; what they come to now is the verdict. Behind the bulk's row, as where chunks end.
+    const JUDGED: &str = "DELETE FROM bulk_error
+         WHERE bulk_id = $1 AND line_no >= $2 AND line_no < $3";
     if paused(tx, &partition.feed).await?.is_some() {
         return Ok(false);
     }
@@ -237,6 +241,8 @@ async fn take(tx: &Tx, partition: &PartitionId, batch: FeedBatch) -> StoreResult
     let chunks = row.get::<u64>("chunks")? + has_lines;
     let now = tx.now().await?;
     let records = u64::from(batch.lines) + u64::from(batch.dead_letters);
+    let (first, behind) = (PartitionId::line(batch.from), PartitionId::line(batch.next));
+    let judged = params![&partition.bulk(), first, behind];
     let mut moved = key(partition);
     moved.extend(params![
         batch.next,
@@ -253,6 +259,7 @@ async fn take(tx: &Tx, partition: &PartitionId, batch: FeedBatch) -> StoreResult
             return Ok(false);
         }
     }
+    tx.execute(JUDGED, judged).await;
     tx.execute(MOVE, moved).await;
     Ok(true)
 }

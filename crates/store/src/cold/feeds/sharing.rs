@@ -4,6 +4,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::actor;
 use tollgate_core::ports::{
     Author, Division, HeldPartition, Holding, PartitionId, PartitionWish, Share, StoreResult,
+    latest_end,
 };
 
 use super::forgetting::need_no_answers;
@@ -15,14 +16,14 @@ pub(super) async fn share(tx: &Tx, wish: &PartitionWish) -> StoreResult<Share> {
     lock(tx, &wish.feed).await;
     let now = tx.now().await?;
     known(tx, wish, now).await;
-    same_topic(tx, wish).await?;
+    let is_same = same_topic(tx, wish).await?;
     if let Some(why) = paused(tx, &wish.feed).await? {
         return Ok(Share {
             paused: Some(why),
             held: vec![],
         });
     }
-    if wish.partitions.is_empty() {
+    if wish.partitions.is_empty() || !is_same {
         let_go(tx, &wish.feed, &wish.owner).await;
         return Ok(Share::default());
     }
@@ -30,24 +31,28 @@ pub(super) async fn share(tx: &Tx, wish: &PartitionWish) -> StoreResult<Share> {
     let readers = readers(tx, wish, now, until).await?;
     add_partitions(tx, wish).await?;
     let holdings = holdings(tx, wish).await?;
-    let division = Division::of(&holdings, &wish.owner, readers, now);
+    let division = Division::of(&holdings, &wish.owner, readers, now, wish.lease);
     divide(tx, wish, &division, until).await;
     let held = held(tx, wish).await?;
     Ok(Share { paused: None, held })
 }
 
 /// The feed's topic is the one that is configured now. While processes with the old configuration still read, it stays theirs:
-/// it would change with every share, and with it what is known about the topic.
+/// it would change with every share. A topic that the feed had before is compared with the one whose positions are kept.
 async fn known(tx: &Tx, wish: &PartitionWish, now: Timestamp) {
     const KNOWN: &str = "INSERT INTO feed (feed, topic, shared_at) VALUES ($1, $2, $3)
          ON CONFLICT (feed) DO UPDATE SET shared_at = excluded.shared_at";
-    const CHANGE: &str = "UPDATE feed SET topic = $2, topic_id = NULL, recreated = false
+    const CHANGE: &str = "UPDATE feed SET topic = $2, recreated = false,
+                topic_id = (SELECT max(p.topic_id) FROM feed_partition p
+                            WHERE p.feed = $1 AND p.topic = $2 AND NOT p.gone)
          WHERE feed = $1 AND topic <> $2 AND paused_why IS NULL AND NOT EXISTS (
              SELECT 1 FROM feed_reader r
-             WHERE r.feed = $1 AND r.topic = feed.topic AND r.owner <> $3 AND r.seen_until >= $4)";
+             WHERE r.feed = $1 AND r.topic = feed.topic AND r.owner <> $3
+               AND r.seen_until BETWEEN $4 AND $5)";
     let shared = params![&wish.feed, &wish.topic, now];
     tx.execute(KNOWN, shared).await;
-    let changed = params![&wish.feed, &wish.topic, &wish.owner, now];
+    let latest = latest_end(now, wish.lease);
+    let changed = params![&wish.feed, &wish.topic, &wish.owner, now, latest];
     tx.execute(CHANGE, changed).await;
 }
 
@@ -60,14 +65,20 @@ pub(super) async fn let_go(tx: &Tx, feed: &str, owner: &str) {
 }
 
 /// Pauses the feed if the topic is another one than before, also if it is paused already: the person who resumes it has to know.
-async fn same_topic(tx: &Tx, wish: &PartitionWish) -> StoreResult<()> {
+/// False if the topic is not the feed's yet and another one than its positions are of: it is paused once it is the feed's.
+async fn same_topic(tx: &Tx, wish: &PartitionWish) -> StoreResult<bool> {
     const TOPIC: &str = "SELECT topic_id, recreated FROM feed WHERE feed = $1 AND topic = $2";
     const KEEP: &str = "UPDATE feed SET topic_id = $2, recreated = false WHERE feed = $1";
+    const KEEP_WITH_POSITIONS: &str = "UPDATE feed_partition SET topic_id = $3
+         WHERE feed = $1 AND topic = $2 AND NOT gone";
+    const OTHER: &str = "SELECT 1 FROM feed_partition
+         WHERE feed = $1 AND topic = $2 AND NOT gone AND topic_id <> $3 LIMIT 1";
     let Some(now) = &wish.topic_id else {
-        return Ok(());
+        return Ok(true);
     };
     let Some(row) = tx.row(TOPIC, params![&wish.feed, &wish.topic]).await else {
-        return Ok(());
+        let other = params![&wish.feed, &wish.topic, now];
+        return Ok(tx.row(OTHER, other).await.is_none());
     };
     match row.get::<Option<String>>("topic_id")? {
         Some(before) if before == *now => {}
@@ -80,9 +91,11 @@ async fn same_topic(tx: &Tx, wish: &PartitionWish) -> StoreResult<()> {
                 part_with(tx, wish).await?;
             }
             tx.execute(KEEP, params![&wish.feed, now]).await;
+            let kept = params![&wish.feed, &wish.topic, now];
+            tx.execute(KEEP_WITH_POSITIONS, kept).await;
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// A person has accepted a topic that was created again, which may have fewer partitions. At no other time does a topic lose
@@ -128,11 +141,13 @@ async fn readers(tx: &Tx, wish: &PartitionWish, now: Timestamp, until: i64) -> S
     const SEEN: &str =
         "INSERT INTO feed_reader (feed, topic, owner, seen_until) VALUES ($1, $2, $3, $4)
          ON CONFLICT (feed, topic, owner) DO UPDATE SET seen_until = excluded.seen_until";
-    const GONE: &str = "DELETE FROM feed_reader WHERE feed = $1 AND seen_until < $2";
+    const GONE: &str = "DELETE FROM feed_reader WHERE feed = $1
+           AND (seen_until < $2 OR seen_until > $3)";
     const READERS: &str = "SELECT count(*) AS n FROM feed_reader WHERE feed = $1 AND topic = $2";
     let seen = params![&wish.feed, &wish.topic, &wish.owner, until];
     tx.execute(SEEN, seen).await;
-    tx.execute(GONE, params![&wish.feed, now]).await;
+    let gone = params![&wish.feed, now, latest_end(now, wish.lease)];
+    tx.execute(GONE, gone).await;
     let readers: u64 = tx
         .one(READERS, params![&wish.feed, &wish.topic])
         .await?
@@ -147,10 +162,11 @@ async fn add_partitions(tx: &Tx, wish: &PartitionWish) -> StoreResult<()> {
     const KNOWN: &str = "SELECT count(*) AS n FROM feed_partition
          WHERE feed = $1 AND topic = $2 AND NOT gone";
     const ADD: &str = "INSERT INTO feed_partition (feed, topic, partition_no, bulk_id, from_first,
-             leased_until)
-         VALUES ($1, $2, $3, $4, $5, tg_now())
+             topic_id, leased_until)
+         VALUES ($1, $2, $3, $4, $5, $6, tg_now())
          ON CONFLICT (feed, topic, partition_no) DO UPDATE SET gone = false,
-             from_first = excluded.from_first, leased_until = excluded.leased_until
+             from_first = excluded.from_first, topic_id = excluded.topic_id,
+             leased_until = excluded.leased_until
          WHERE feed_partition.gone AND EXISTS (SELECT 1 FROM feed f
              WHERE f.feed = $1 AND f.topic_id IS NOT DISTINCT FROM $6)";
     let known = tx.one(KNOWN, params![&wish.feed, &wish.topic]).await?;

@@ -2,25 +2,28 @@
 
 use std::time::Duration;
 
-use tollgate_core::id::BulkId;
+use tollgate_core::Timestamp;
 use tollgate_core::ports::{
-    FeedPause, FeedTrouble, FeedView, LineError, PartitionView, StoreResult,
+    FeedPause, FeedTrouble, FeedView, LEASE, LineError, PartitionId, PartitionView, StoreResult,
+    latest_end,
 };
-use tollgate_core::{SignedDuration, Timestamp};
 
+use super::key;
 use crate::sql::{Row, Sql, Tx, params};
 
 /// A feed for which no process has asked for so long is not read.
-const UNREAD_AFTER: SignedDuration = SignedDuration::from_mins(1);
+const UNREAD_AFTER: Duration = Duration::from_mins(1);
 /// Trouble is repeated while it lasts; a process that died with it cannot say that it is over.
 pub(super) const SAID_FOR: Duration = Duration::from_mins(1);
 /// Two leases of a partition.
-const FREE_AFTER: SignedDuration = SignedDuration::from_secs(20);
+const FREE_AFTER: Duration = LEASE.saturating_mul(2);
 const MOST_NAMED: usize = 20;
 
 pub(super) async fn feeds(tx: &Tx) -> StoreResult<Vec<FeedView>> {
     const FEEDS: &str = "SELECT feed, topic, shared_at, paused_why, paused_by, paused_at, trouble,
-                trouble_at, said_at
+                trouble_at, said_at,
+                (SELECT CAST(coalesce(sum(p.dead_letters), 0) AS bigint) FROM feed_partition p
+                 WHERE p.feed = feed.feed) AS dead_letters
          FROM feed WHERE feed > '' ORDER BY feed";
     let now = tx.now().await?;
     let mut feeds = vec![];
@@ -45,6 +48,7 @@ async fn feed(tx: &Tx, row: &Row, now: Timestamp) -> StoreResult<FeedView> {
     let partition = |row: &Row| partition(row, paused.is_none(), now);
     Ok(FeedView {
         partitions: rows.iter().map(partition).collect::<StoreResult<_>>()?,
+        dead_letters: row.get("dead_letters")?,
         unread_since,
         paused,
         trouble,
@@ -55,7 +59,16 @@ async fn feed(tx: &Tx, row: &Row, now: Timestamp) -> StoreResult<FeedView> {
 
 /// Processes that configure a feed ask for its partitions even while it is paused.
 pub(super) fn unread_since(shared_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
-    (shared_at + UNREAD_AFTER < now).then_some(shared_at)
+    (!is_recent(shared_at, UNREAD_AFTER, now)).then(|| shared_at.min(now))
+}
+
+/// A clock that was ahead has written what lies far ahead.
+fn is_recent(at: Timestamp, within: Duration, now: Timestamp) -> bool {
+    now.duration_since(at).unsigned_abs() <= within
+}
+
+fn is_live(leased_until: Timestamp, now: Timestamp) -> bool {
+    (now..=latest_end(now, LEASE)).contains(&leased_until)
 }
 
 /// Partitions that are free for longer than it takes to take them over.
@@ -63,7 +76,8 @@ fn without_reader(topic: &str, rows: &[Row], now: Timestamp) -> StoreResult<Opti
     let (mut numbers, mut since) = (Vec::<String>::new(), now);
     for row in rows {
         let leased_until: Timestamp = row.get("leased_until")?;
-        if leased_until + FREE_AFTER < now && !row.get::<bool>("gone")? {
+        let is_free = !is_recent(leased_until, FREE_AFTER, now);
+        if is_free && !row.get::<bool>("gone")? {
             numbers.push(row.get::<u32>("partition_no")?.to_string());
             since = since.min(leased_until);
         }
@@ -98,7 +112,7 @@ fn trouble(row: &Row, now: Timestamp) -> StoreResult<Option<FeedTrouble>> {
         return Ok(None);
     };
     let said_at: Timestamp = row.get("said_at")?;
-    if said_at + SAID_FOR < now {
+    if !is_recent(said_at, SAID_FOR, now) {
         return Ok(None);
     }
     let at: Timestamp = row.get("trouble_at")?;
@@ -123,7 +137,7 @@ fn partition(row: &Row, is_running: bool, now: Timestamp) -> StoreResult<Partiti
         item_type: row.get("item_type")?,
         position: row.get("position")?,
         log_end: row.get("log_end")?,
-        owner: owner.filter(|_| is_running && leased_until >= now),
+        owner: owner.filter(|_| is_running && is_live(leased_until, now)),
         records: row.get("records")?,
         dead_letters: row.get("dead_letters")?,
         waiting: row.get("waiting")?,
@@ -131,14 +145,29 @@ fn partition(row: &Row, is_running: bool, now: Timestamp) -> StoreResult<Partiti
     })
 }
 
-pub(super) async fn unanswered(tx: &Tx, bulk: &BulkId, limit: u32) -> StoreResult<Vec<LineError>> {
+/// What lies at the position or after it is judged again when it is read again: a person has moved the position back.
+pub(super) async fn unanswered(
+    tx: &Tx,
+    partition: &PartitionId,
+    limit: u32,
+) -> StoreResult<Vec<LineError>> {
+    const POSITION: &str = "SELECT position FROM feed_partition
+         WHERE feed = $1 AND topic = $2 AND partition_no = $3";
     const UNANSWERED: Sql = Sql::each(
         "SELECT line_no, item_id, details FROM bulk_error INDEXED BY bulk_error_unanswered
-         WHERE bulk_id = $1 AND unanswered ORDER BY line_no LIMIT $2",
+         WHERE bulk_id = $1 AND unanswered AND line_no < $2 ORDER BY line_no LIMIT $3",
         "SELECT line_no, item_id, details FROM bulk_error
-         WHERE bulk_id = $1 AND unanswered ORDER BY line_no LIMIT $2",
+         WHERE bulk_id = $1 AND unanswered AND line_no < $2 ORDER BY line_no LIMIT $3",
     );
-    let rows = tx.rows(UNANSWERED, params![bulk, limit]).await;
+    let position = match tx.row(POSITION, key(partition)).await {
+        Some(row) => row.get::<Option<i64>>("position")?,
+        None => None,
+    };
+    let Some(position) = position else {
+        return Ok(vec![]);
+    };
+    let wanted = params![&partition.bulk(), PartitionId::line(position), limit];
+    let rows = tx.rows(UNANSWERED, wanted).await;
     let error = |row: &Row| {
         Ok(LineError {
             line: row.get("line_no")?,

@@ -52,11 +52,10 @@ async fn amend(
     }
     tx.execute(AMOUNT, params![kind, id, amendment.amount_minor])
         .await;
-    if let Some(status) = amendment.record() {
-        move_status(tx, item, &found.record_status, &status).await;
-    }
     if !found.has_ended {
         move_row(tx, item, amendment).await?;
+    } else if let Some(status) = amendment.record() {
+        move_status(tx, item, &found.record_status, &status).await;
     }
     let (before, after) = (
         found.queue_status.as_str(),
@@ -66,10 +65,10 @@ async fn amend(
     Ok(ActionResult::Yes)
 }
 
-/// Another run, so that one under way finds it taken.
+/// Another run, so that one under way finds it taken. An end and its status are one statement: one event.
 async fn move_row(tx: &Tx, item: &Item, amendment: &Amendment) -> StoreResult<()> {
-    const END: &str = "UPDATE item_queue SET queue_status = 'CANCELLED', finished_at = $3,
-                run = run + 1
+    const END: &str = "UPDATE item_queue SET queue_status = 'CANCELLED', status = $4,
+                finished_at = $3, run = run + 1
          WHERE item_type = $1 AND item_id = $2";
     const AGAIN: &str = "UPDATE item_queue SET run = run + 1, claimed_at = NULL,
                 dispatched_at = NULL,
@@ -77,9 +76,9 @@ async fn move_row(tx: &Tx, item: &Item, amendment: &Amendment) -> StoreResult<()
                                     ELSE queue_status END
          WHERE item_type = $1 AND item_id = $2";
     let (kind, id) = (&item.item_type, &item.id);
-    if amendment.ends_as.is_some() {
+    if let Some(ends_as) = &amendment.ends_as {
         let now = tx.now().await?;
-        tx.execute(END, params![kind, id, now]).await;
+        tx.execute(END, params![kind, id, now, ends_as]).await;
         return give_back(tx, item, now).await;
     }
     tx.execute(AGAIN, params![kind, id]).await;

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tollgate_core::ports::{
-    Author, Outbox, OutboxEvent, OutboxView, RelayHold, RetriedUpTo, StoreResult, TurnedOff,
+    Author, LEASES_AHEAD, Outbox, OutboxEvent, OutboxView, RelayHold, RetriedUpTo, StoreResult,
+    TurnedOff,
 };
 
 use crate::sql::params;
@@ -36,9 +37,10 @@ impl<D: Database> Outbox for StoreOn<D> {
     async fn hold_relay(&self, owner: &str, lease: Duration) -> StoreResult<Option<RelayHold>> {
         const HOLD: &str = "UPDATE event_relay SET owner = $1, leased_until = tg_now() + $2,
                     fence = CASE WHEN owner = $1 THEN fence ELSE fence + 1 END
-             WHERE one = 1 AND (owner IS NULL OR owner = $1 OR leased_until < tg_now())
+             WHERE one = 1 AND (owner IS NULL OR owner = $1 OR leased_until < tg_now()
+                 OR leased_until > tg_now() + $3)
              RETURNING fence, is_on";
-        let held = params![owner, micros(lease)];
+        let held = params![owner, micros(lease), micros(lease * LEASES_AHEAD)];
         self.write_alone(Urgency::Normal, move |tx| async move {
             match tx.row(HOLD, held).await {
                 None => Ok(None),
@@ -114,7 +116,8 @@ impl<D: Database> Outbox for StoreOn<D> {
     async fn note_relay_trouble(&self, trouble: Option<String>) -> StoreResult<()> {
         // Since when there is trouble, however its sentence changes.
         const NOTE: &str = "UPDATE event_relay SET trouble = $1, trouble_at =
-                 CASE WHEN trouble IS NULL THEN tg_now() ELSE trouble_at END
+                 CASE WHEN trouble IS NULL OR trouble_at > tg_now() THEN tg_now()
+                      ELSE trouble_at END
              WHERE one = 1";
         let noted = params![trouble];
         self.write_alone(Urgency::Normal, move |tx| async move {

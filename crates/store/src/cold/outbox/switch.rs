@@ -1,10 +1,11 @@
 //! Turning events on and off: the triggers that write them, and the state that says so.
 
-use tollgate_core::ports::{Author, StoreResult, TurnedOff};
+use tollgate_core::ports::{Author, LEASE, LEASES_AHEAD, StoreResult, TurnedOff};
 
 use crate::audit::Entry;
 use crate::cold::audit::audit;
 use crate::sql::{Sql, Tx, params};
+use crate::value::micros;
 
 /// Notifications are about items, and no events themselves.
 const ADDED: Sql = Sql::each(
@@ -20,7 +21,8 @@ const ADDED: Sql = Sql::each(
 );
 
 /// HELD, DEAD and CANCELLED are words of the queue; an item that leaves them is where its status says. A cancelled
-/// item gets the same word as its status in the next statement: that is one move. A payment whose answer leaves nothing
+/// item gets the same word as its status in the next statement: that is one move. One that ends with another status, as an
+/// invoice that is settled does, is where that says. A payment whose answer leaves nothing
 /// to do is ACCEPTED and PROCESSING in one move: that is two events.
 const MOVED: Sql = Sql::each(
     "CREATE TRIGGER event_moved AFTER UPDATE OF status, queue_status ON item_queue
@@ -41,6 +43,7 @@ const MOVED: Sql = Sql::each(
          VALUES (NEW.item_type, NEW.item_id,
              CASE WHEN NEW.queue_status <> OLD.queue_status
                    AND NEW.queue_status IN ('HELD', 'DEAD', 'CANCELLED')
+                   AND (NEW.queue_status <> 'CANCELLED' OR NEW.status = OLD.status)
                   THEN NEW.queue_status ELSE NEW.status END,
              tg_now(), NEW.currency, NEW.amount_minor, NEW.lane, NEW.scheduled_time);
      END",
@@ -108,7 +111,8 @@ pub(super) async fn turn_on(tx: &Tx, author: &Author) -> StoreResult<bool> {
 
 pub(super) async fn turn_off(tx: &Tx, author: &Author) -> StoreResult<TurnedOff> {
     const OWNER: &str = "SELECT owner FROM event_relay
-         WHERE one = 1 AND owner IS NOT NULL AND leased_until >= tg_now()";
+         WHERE one = 1 AND owner IS NOT NULL
+           AND leased_until BETWEEN tg_now() AND tg_now() + $1";
     const DROP_ALL: [&str; 2] = [
         "DELETE FROM outbox WHERE event_no > 0",
         "DELETE FROM outbox_refused WHERE event_no > 0",
@@ -116,7 +120,7 @@ pub(super) async fn turn_off(tx: &Tx, author: &Author) -> StoreResult<TurnedOff>
     if !is_on(tx).await? {
         return Ok(TurnedOff::WereOff);
     }
-    if let Some(row) = tx.row(OWNER, params![]).await {
+    if let Some(row) = tx.row(OWNER, params![micros(LEASE * LEASES_AHEAD)]).await {
         return Ok(TurnedOff::InUse(row.get("owner")?));
     }
     for trigger in NO_TRIGGERS {

@@ -1,14 +1,18 @@
 //! The outbox as people ask about it.
 
 use tollgate_core::Timestamp;
-use tollgate_core::ports::{MOST_EVENTS_COUNTED, OutboxTrouble, OutboxView, StoreResult};
+use tollgate_core::ports::{
+    LEASE, LEASES_AHEAD, MOST_EVENTS_COUNTED, OutboxTrouble, OutboxView, StoreResult,
+};
 
 use crate::sql::{Sql, Tx, params};
+use crate::value::micros;
 
 pub(super) async fn view(tx: &Tx) -> StoreResult<OutboxView> {
     const RELAY: &str = "SELECT is_on, published, last_published_at, trouble, trouble_at,
-                CASE WHEN leased_until >= tg_now() THEN owner END AS owner,
-                CASE WHEN differs_until >= tg_now() THEN difference END AS difference
+                CASE WHEN leased_until BETWEEN tg_now() AND tg_now() + $1 THEN owner END AS owner,
+                CASE WHEN differs_until BETWEEN tg_now() AND tg_now() + $1
+                     THEN difference END AS difference
          FROM event_relay WHERE one = 1";
     const OLDEST: [&str; 2] = [
         "SELECT at FROM outbox WHERE event_no > 0 ORDER BY event_no LIMIT 1",
@@ -28,7 +32,7 @@ pub(super) async fn view(tx: &Tx) -> StoreResult<OutboxView> {
                  SELECT event_no FROM outbox_refused WHERE event_no > 0 ORDER BY event_no LIMIT $1) t",
         ),
     ];
-    let relay = tx.one(RELAY, params![]).await?;
+    let relay = tx.one(RELAY, params![micros(LEASE * LEASES_AHEAD)]).await?;
     let mut oldest: Option<Timestamp> = None;
     for statement in OLDEST {
         if let Some(row) = tx.row(statement, params![]).await {

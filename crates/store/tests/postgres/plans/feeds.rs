@@ -40,6 +40,13 @@ async fn reading(store: &PostgresStore) {
     let partition = partition();
     let held = store.share_partitions(wish("a")).await.unwrap().held;
     store.share_partitions(wish("b")).await.unwrap();
+    // It has another topic, which the first two do not read yet.
+    let other = PartitionWish {
+        topic: "u".into(),
+        ..wish("c")
+    };
+    store.share_partitions(other).await.unwrap();
+    store.leave_feed("in", "c").await.unwrap();
     // One is given back.
     store.share_partitions(wish("a")).await.unwrap();
     let fence = held[0].fence;
