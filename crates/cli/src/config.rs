@@ -37,7 +37,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
         lanes,
         remote,
     } = &args.command;
-    let problems = Config::problems(config.as_deref());
+    let problems = tollgate_server::problems(config.as_deref());
     if problems.is_empty() {
         for promise in Config::promises(config.as_deref()) {
             println!("promise: {promise}");

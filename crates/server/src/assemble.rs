@@ -8,9 +8,9 @@ use anyhow::bail;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tollgate_api::{App, Door, Uploads};
+use tollgate_config::{Config, EngineAt, Role};
 use tollgate_core::flow::Registrar;
-use tollgate_core::id::ItemType;
-use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::{
     FileOrder, Forecaster, Gate, GateOptions, LEAST_WAY, LEAST_WAY_ON_TEMPORAL, Planner, Wake,
@@ -20,42 +20,31 @@ use tollgate_domains::notifications;
 use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInForce};
 use tollgate_domains::status_checks::{self, StatusCheckService};
 use tollgate_downstream::HttpCheckServices;
+use tollgate_operations::ages;
+use tollgate_operations::archive;
+use tollgate_operations::downstreams::asking::Asking;
+use tollgate_operations::erasures;
+use tollgate_operations::item_types;
+use tollgate_operations::lane_activity::Activity;
+use tollgate_operations::needs_you::{self, NeedsYou};
+use tollgate_operations::rules;
+use tollgate_operations::totals::Totals;
+use tollgate_operations::write_check::WriteCheck;
 
-use crate::ages;
-use crate::api;
-use crate::archive;
-use crate::config::{self, Config, EngineAt, Role};
 use crate::descriptors;
-use crate::door::Door;
-use crate::downstreams::asking::Asking;
 use crate::downstreams::banks::Banks;
 use crate::downstreams::check_services;
 use crate::downstreams::providers::Provider;
 use crate::downstreams::receivers::Receivers;
 use crate::engines::on_temporal;
 use crate::engines::{FlowServices, RunningEngine};
-use crate::erasures;
-use crate::lane_activity::Activity;
 use crate::lanes;
 use crate::leadership::{Basis, End, Leading};
-use crate::needs_you::{self, NeedsYou};
-use crate::rules;
 use crate::services::Services;
 use crate::store;
 use crate::telemetry;
 use crate::topics::events::Events;
 use crate::topics::feeds::Feeds;
-use crate::totals::Totals;
-use crate::write_check::WriteCheck;
-
-/// All that is executed through the queue, each with its configuration before anyone changes it.
-pub(crate) fn item_types() -> [(ItemType, ItemTypeConfig); 3] {
-    [
-        (payments::item_type(), payments::default_config()),
-        (notifications::item_type(), notifications::default_config()),
-        (invoices::item_type(), invoices::default_config()),
-    ]
-}
 
 /// All flows and steps of all domains, on whichever engine.
 pub(crate) fn register(registrar: &mut impl Registrar, worlds: &FlowServices) {
@@ -67,7 +56,7 @@ pub(crate) fn register(registrar: &mut impl Registrar, worlds: &FlowServices) {
 
 /// A running Tollgate: store, engine, dispatcher and sweeper. The API is served on top of it.
 pub struct Tollgate {
-    app: api::App,
+    app: App,
     door: Door,
     engine: RunningEngine,
     background: JoinSet<()>,
@@ -121,7 +110,7 @@ impl Tollgate {
                 on_temporal::start_temporal(config, &worlds, (address, namespace), &stopped).await?
             }
         };
-        let uploads = api::Uploads::new(&store, fed.clone(), closed);
+        let uploads = Uploads::new(&store, fed.clone(), closed);
         let app = app(config, &worlds, &engine, Arc::clone(&billing), uploads);
         let mut background = start_background(config, &app, &stopped);
         if config.engine.does(Role::Init) {
@@ -324,15 +313,15 @@ fn app(
     worlds: &FlowServices,
     engine: &RunningEngine,
     billing: Arc<Billing>,
-    uploads: api::Uploads,
-) -> api::App {
+    uploads: Uploads,
+) -> App {
     let (store, payments) = (&worlds.store, &worlds.payments);
     let types = item_types().map(|(item_type, _)| item_type).to_vec();
     let planner = Arc::new(Planner::new(Arc::clone(store), types, config.gate.margin));
     let forecaster = Arc::clone(&payments.forecaster);
-    let wants_standby = config.store.leadership == config::Leadership::Standby;
+    let wants_standby = config.store.leadership == tollgate_config::Leadership::Standby;
     let standbys = engine.nodes().filter(|_| wants_standby);
-    api::App {
+    App {
         store: Arc::clone(store),
         intake: Arc::new(Intake {
             store: Arc::clone(store),
@@ -366,16 +355,13 @@ fn app(
         needs_you: Arc::new(NeedsYou::new(config, store, &payments.forecaster, standbys)),
         writes: Arc::new(WriteCheck::new(store)),
         engine: engine.readiness(),
+        metrics: || telemetry::recorder().render(),
         nodes: engine.nodes(),
     }
 }
 
 /// What every process does beside serving, whoever leads.
-fn start_background(
-    config: &Config,
-    app: &api::App,
-    stopped: &watch::Receiver<bool>,
-) -> JoinSet<()> {
+fn start_background(config: &Config, app: &App, stopped: &watch::Receiver<bool>) -> JoinSet<()> {
     let mut background = JoinSet::new();
     background.spawn(telemetry::fold_histograms(stopped.clone()));
     let (store, writes) = (Arc::clone(&app.store), Arc::clone(&app.writes));

@@ -3,8 +3,8 @@
 
 use anyhow::ensure;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tollgate_config::Config;
 
-use crate::config::Config;
 use crate::downstreams::check_services;
 
 /// Files, the store's own, timers, and a few connections to each downstream.

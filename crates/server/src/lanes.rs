@@ -1,10 +1,9 @@
 //! The lanes of the configuration: created with the first start, compared afterwards.
 
+use tollgate_config::Config;
 use tollgate_core::actor;
 use tollgate_core::id::LaneName;
 use tollgate_core::ports::{Author, Store};
-
-use crate::config::Config;
 
 /// Creates what is not there yet. What an operator has changed since stays, and the difference is logged.
 pub(crate) async fn create(config: &Config, store: &dyn Store) -> anyhow::Result<()> {

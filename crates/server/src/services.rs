@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tollgate_api::Tokens;
+use tollgate_config::Config;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
@@ -17,13 +19,12 @@ use tollgate_domains::erasure;
 use tollgate_domains::invoices::{self, Billing, InvoiceBulkInitFlow};
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Intake};
+use tollgate_operations::archive;
+use tollgate_operations::downstreams::asking::Asking;
+use tollgate_operations::downstreams::questions::Questions;
+use tollgate_operations::item_types;
 
-use crate::archive;
-use crate::assemble::item_types;
-use crate::config::Config;
-use crate::downstreams::asking::Asking;
 use crate::downstreams::providers;
-use crate::downstreams::questions::Questions;
 use crate::engines;
 use crate::retries;
 
@@ -94,7 +95,7 @@ impl Services<'_> {
 
     /// Acts on many items, in the names of people who may still do so.
     fn job_runner(&self) -> JobRunner {
-        let tokens = self.config.auth.tokens().ok();
+        let tokens = Tokens::of(&self.config.auth).ok();
         let may_act = move |name: &str| tokens.as_ref().is_some_and(|it| it.may_operate(name));
         let per_second = self.config.jobs.max_per_second;
         let (store, moves) = (Arc::clone(self.store), payments::job_moves());

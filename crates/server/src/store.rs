@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
+use tollgate_config::{Config, StoreAt};
 use tollgate_core::actor;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Leadership, SettingKind, Store, StoreError};
+use tollgate_operations::item_types;
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
-
-use crate::assemble::item_types;
-use crate::config::{Config, StoreAt};
 
 /// The lane that exists from the start, with 100 items per 4 seconds.
 const DEFAULT_LANE: &str = "default";

@@ -22,9 +22,8 @@ use tollgate_core::ports::{Store, StoreResult};
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_dispatch::{Every, Forecaster};
 use tollgate_domains::{invoices, payments};
-
-use crate::assemble::item_types;
-use crate::write_check::WriteCheck;
+use tollgate_operations::item_types;
+use tollgate_operations::write_check::WriteCheck;
 
 pub use log::Log;
 

@@ -1,5 +1,5 @@
 //! The edges of a move into the archive at which a kill must do no harm. A test has a process die at one of them by name; a
-//! release knows no such names. Days and files have edges of their own (server/src/archive/edges.rs).
+//! release knows no such names. Days and files have edges of their own (operations/src/archive/edges.rs).
 
 /// Names an edge: everything before it has been done, and nothing after it has begun.
 #[cfg(debug_assertions)]

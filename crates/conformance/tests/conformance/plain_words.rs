@@ -37,7 +37,7 @@ const RETIRED: [&str; 22] = [
 const DOCUMENTS: [&str; 4] = [
     "README.md",
     "docs/openapi.json",
-    "crates/server/default.toml",
+    "crates/config/default.toml",
     "crates/console/src/script.js",
 ];
 /// Folders of such documents, with what their names end in. Decisions are history.
@@ -48,11 +48,14 @@ const FOLDERS: [(&str, &str); 4] = [
     ("crates/console/templates", ".html"),
 ];
 /// Where sentences of the program are written: errors, answers, pages, commands.
-const SOURCES: [&str; 15] = [
+const SOURCES: [&str; 18] = [
+    "crates/api/src",
     "crates/cli/src",
     "crates/client/src",
+    "crates/config/src",
     "crates/console/src",
     "crates/contract/src",
+    "crates/operations/src",
     "crates/server/src",
     "crates/domains/src",
     "crates/core/src",

@@ -24,19 +24,48 @@ const USES: &[(&str, &[&str])] = &[
     ("temporal", &["core"]),
     ("downstream", &["core", "expression"]),
     ("feeds", &["core"]),
+    // A leaf of the service: it knows no wiring (decision 0072).
+    (
+        "config",
+        &["core", "contract", "dispatch", "domains", "downstream"],
+    ),
+    (
+        "operations",
+        &[
+            "core",
+            "config",
+            "contract",
+            "dispatch",
+            "domains",
+            "downstream",
+        ],
+    ),
+    (
+        "api",
+        &[
+            "core",
+            "config",
+            "console",
+            "contract",
+            "dispatch",
+            "domains",
+            "operations",
+        ],
+    ),
     (
         "server",
         &[
             "core",
-            "contract",
-            "console",
+            "api",
+            "config",
             "dispatch",
             "domains",
-            "store",
-            "engine",
-            "temporal",
             "downstream",
+            "engine",
             "feeds",
+            "operations",
+            "store",
+            "temporal",
         ],
     ),
     (
@@ -103,12 +132,12 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 }
 
 /// The API's document has one schema per name: of two types with one name, the second would describe both. Types of
-/// the contract are named as the document names them, those of the server say their name.
+/// the contract are named as the document names them, those of the API say their name.
 #[test]
 fn every_schema_has_a_name_of_its_own() {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (file, text) in files(".rs") {
-        let begins: &[&str] = if file.starts_with("crates/server/src") {
+        let begins: &[&str] = if file.starts_with("crates/api/src") {
             &["#[schema(as = "]
         } else if file.starts_with("crates/contract/src") {
             &["\npub struct ", "\npub enum "]
@@ -224,6 +253,9 @@ fn domains_hold_no_sql_and_the_server_holds_none_either() {
     for (name, text) in files(".rs") {
         let bare = [
             "crates/domains/src",
+            "crates/api/src",
+            "crates/config/src",
+            "crates/operations/src",
             "crates/server/src",
             "crates/console/src",
             "crates/contract/src",
@@ -325,9 +357,18 @@ const ARITHMETIC: [&str; 10] = [
 #[test]
 fn nobody_else_says_when_something_runs() {
     for (name, text) in files(".rs") {
-        let is_surface = ["server", "console", "dispatch", "domains", "cli", "core"]
-            .iter()
-            .any(|krate| name.starts_with(&format!("crates/{krate}/src/")));
+        let is_surface = [
+            "api",
+            "operations",
+            "server",
+            "console",
+            "dispatch",
+            "domains",
+            "cli",
+            "core",
+        ]
+        .iter()
+        .any(|krate| name.starts_with(&format!("crates/{krate}/src/")));
         // The gate and the windows count turns; a deadline before its own `executeAt` is refused; a filter asks
         // whether a deadline has passed.
         let is_arithmetic = [

@@ -1,16 +1,16 @@
 //! The configured banks as connectors, and what an operator should know about them at the start.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use tollgate_config::{Downstream, NamedBank};
 use tollgate_core::ports::{Connector, Store, StoreResult};
 use tollgate_dispatch::Gate;
 use tollgate_domains::payments::{Bank, Routes};
-use tollgate_downstream::{Access, HttpConnector, HttpOptions, LoginOptions};
+use tollgate_downstream::HttpConnector;
+use tollgate_operations::downstreams::connector;
 
-use crate::config::{Downstream, NamedBank, Secret, identify};
 use crate::downstreams::watches::Watch;
 
 #[derive(Debug)]
@@ -107,40 +107,6 @@ fn connect(named: NamedBank) -> anyhow::Result<Connected> {
     })
 }
 
-/// The way to a bank: where it is, what it asks for, and what it is told.
-pub(crate) fn connector(named: NamedBank) -> anyhow::Result<HttpConnector> {
-    let NamedBank {
-        key,
-        name,
-        bank,
-        description,
-    } = named;
-    let mut access = access_to(&key, bank.root_certificates.clone(), &bank.headers)?;
-    // Read again while we run: a token in a file is replaced without a restart.
-    for (header, secret) in &bank.headers {
-        access.log_in(LoginOptions::Header {
-            name: header.clone(),
-            prefix: String::new(),
-            secret: secret.source(),
-        });
-    }
-    if let Some(login) = &bank.login {
-        access.log_in(login.options());
-    }
-    let (certificate, client_key) = (&bank.client_certificate, &bank.client_key);
-    let identified = identify(&mut access, certificate.as_deref(), client_key.as_deref());
-    identified.map_err(|why| anyhow::anyhow!("{key}.{why}"))?;
-    let options = HttpOptions {
-        name,
-        profile: bank.profile(),
-        url: bank.url,
-        lane: bank.lane,
-        max_connections: bank.max_connections,
-    };
-    let connector = HttpConnector::describing(description, options, &access);
-    connector.map_err(|why| anyhow::anyhow!("{key}: {why}"))
-}
-
 fn pairs_with_two_budgets<'a>(banks: &[&'a Connected]) -> Vec<(&'a Connected, &'a Connected)> {
     let clash = |one: &Connected, other: &Connected| {
         let (one, other) = (&one.connector, &other.connector);
@@ -158,30 +124,15 @@ fn pairs_with_two_budgets<'a>(banks: &[&'a Connected]) -> Vec<(&'a Connected, &'
     pairs
 }
 
-/// What the downstream that is configured under this key asks for. Reads its secrets.
-pub(crate) fn access_to(
-    key: &str,
-    root_certificates: Option<PathBuf>,
-    headers: &BTreeMap<String, Secret>,
-) -> anyhow::Result<Access> {
-    let mut access = Access::trusting(root_certificates);
-    for (header, secret) in headers {
-        let added = secret
-            .value()
-            .and_then(|value| access.add_header(header, &value));
-        added.map_err(|why| anyhow::anyhow!("{key}.headers.{header}: {why}"))?;
-    }
-    Ok(access)
-}
-
 #[cfg(test)]
 mod tests {
     use tollgate_core::id::LaneName;
+    use tollgate_downstream::HttpOptions;
 
     use super::*;
 
     fn bank(name: &str, url: &str, lane: &str) -> Connected {
-        let mut named = crate::Config::load(None)
+        let mut named = tollgate_config::Config::load(None)
             .unwrap()
             .downstream
             .banks()

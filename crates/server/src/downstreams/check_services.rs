@@ -2,13 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
+use tollgate_config::{Config, ServiceAt};
 use tollgate_core::ports::Store;
 use tollgate_dispatch::Gate;
 use tollgate_domains::status_checks::World;
 use tollgate_downstream::{HttpCheckServices, Service, ServiceOptions};
-
-use crate::config::{Config, ServiceAt};
-use crate::downstreams::banks::access_to;
+use tollgate_operations::downstreams::access_to;
 
 /// Connections to each service, busy and idle: twenty checks at once with all their lookups.
 pub(crate) const MAX_CONNECTIONS: usize = 256;

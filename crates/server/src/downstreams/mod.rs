@@ -1,10 +1,9 @@
-//! The configured banks, provider, receivers and services as connectors, and questions to them.
+//! The configured banks, provider, receivers and services as connectors.
 
-pub(crate) mod asking;
 pub(crate) mod banks;
 pub(crate) mod check_services;
+#[cfg(test)]
+mod notification_tests;
 pub(crate) mod providers;
-pub(crate) mod questions;
 pub(crate) mod receivers;
-pub(crate) mod shown_request;
 mod watches;

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tokio::sync::watch;
+use tollgate_config::{Downstream, InvoicesConfig};
 use tollgate_core::actor;
 use tollgate_core::ports::{Author, Connector, Store};
 use tollgate_dispatch::{Every, Gate};
 use tollgate_domains::invoices::{self, Billing, BillingError, ChecksInForce, Invoices};
 use tollgate_downstream::HttpConnector;
+use tollgate_operations::downstreams::connector;
 
-use crate::config::{Downstream, InvoicesConfig};
-use crate::downstreams::banks;
 use crate::downstreams::watches::Watch;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Provider {
     pub(crate) fn connect(downstream: &Downstream) -> anyhow::Result<Self> {
         let named = downstream.provider()?;
         let watch = Watch::of(&named)?;
-        let connector = banks::connector(named)?;
+        let connector = connector(named)?;
         Ok(Self { connector, watch })
     }
 

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use tollgate_config::NotificationsConfig;
 use tollgate_core::actor;
 use tollgate_core::id::check_item_id;
 use tollgate_core::ports::{Author, Connector, Store};
 use tollgate_dispatch::{Gate, Sender};
 use tollgate_domains::notifications::{self, Notifications, Receiver};
 use tollgate_downstream::{Access, Signer, WebhookConnector, WebhookOptions};
-
-use crate::config::NotificationsConfig;
 
 const URLS: &str = "downstream.notifications.urls";
 

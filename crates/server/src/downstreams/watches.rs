@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
+use tollgate_config::NamedBank;
 use tollgate_core::actor;
 use tollgate_core::id::{LaneName, WatchId};
 use tollgate_core::ports::{
@@ -12,8 +13,6 @@ use tollgate_core::ports::{
 use tollgate_core::storm::Limits;
 use tollgate_dispatch::{Gate, Sender};
 use tollgate_downstream::{Description, HttpConnector};
-
-use crate::config::NamedBank;
 
 /// This many digits of the hash tell configurations apart: 64 bits.
 const DIGITS: usize = 16;
@@ -111,8 +110,9 @@ fn described(named: &NamedSetting) -> Option<(WatchId, Description)> {
 
 #[cfg(test)]
 mod tests {
+    use tollgate_config::Config;
+
     use super::*;
-    use crate::Config;
 
     #[test]
     fn every_change_of_a_bank_is_another_configuration() {
@@ -128,10 +128,10 @@ mod tests {
         let mut limit = named();
         limit.bank.canary = 7;
         let mut token = named();
-        let secret = crate::config::Secret::literal("Bearer a");
+        let secret = tollgate_config::Secret::literal("Bearer a");
         token.bank.headers.insert("Authorization".into(), secret);
         let mut other_token = named();
-        let secret = crate::config::Secret::literal("Bearer b");
+        let secret = tollgate_config::Secret::literal("Bearer b");
         other_token
             .bank
             .headers

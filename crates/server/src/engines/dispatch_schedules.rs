@@ -12,9 +12,9 @@ use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{SettingKind, Store};
 use tollgate_dispatch::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Every, dispatcher_id};
 use tollgate_domains::{payments, status_checks};
+use tollgate_operations::item_types;
 use tollgate_temporal::{Recurring, Schedules, TaskQueues};
 
-use crate::assemble::item_types;
 use crate::engines::exec_queues;
 
 /// How soon a change of a type's interval takes effect.

@@ -15,8 +15,9 @@ pub(crate) use without_temporal as on_temporal;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
+use async_trait::async_trait;
+use tollgate_config::Config;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
 use tollgate_dispatch::{Dispatcher, Gate};
@@ -25,17 +26,16 @@ use tollgate_domains::notifications::Notifications;
 use tollgate_domains::payments::Payments;
 use tollgate_domains::status_checks;
 use tollgate_engine::{Builder, Options, Ready};
+use tollgate_operations::item_types;
+use tollgate_operations::nodes::Nodes;
+use tollgate_operations::readiness::{Readiness, RemoteEngine};
 #[cfg(feature = "temporal")]
 use tollgate_temporal::{Reach, TaskQueues, TemporalService};
 
-use crate::assemble::{item_types, register};
-use crate::config::Config;
+use crate::assemble::register;
 #[cfg(not(feature = "temporal"))]
 use crate::engines::without_temporal::{Reach, TaskQueues, TemporalService};
-use crate::leadership::{End, Leading, Nodes};
-
-/// Whoever asks why a payment does not run waits so long for the engine's word.
-const QUEUE_PATIENCE: Duration = Duration::from_secs(1);
+use crate::leadership::{End, Leading};
 
 /// What flows and steps work with.
 pub(crate) struct FlowServices {
@@ -68,8 +68,11 @@ impl RunningEngine {
 
     pub(crate) fn readiness(&self) -> Readiness {
         match self {
-            Self::Embedded(_) => Readiness(None),
-            Self::Temporal(service) => Readiness(Some((service.reach(), service.task_queues()))),
+            Self::Embedded(_) => Readiness::new(None),
+            Self::Temporal(service) => Readiness::new(Some(Arc::new(OnTemporal {
+                reach: service.reach(),
+                queues: service.task_queues(),
+            }))),
         }
     }
 
@@ -112,48 +115,23 @@ impl RunningEngine {
     }
 }
 
-/// Whether flows can be started now.
-#[derive(Clone, Debug)]
-pub(crate) struct Readiness(Option<(Reach, TaskQueues)>);
-
-impl Readiness {
-    /// What is wrong, if anything is.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        self.0.as_ref()?.0.trouble()
-    }
-
-    /// Whether flows of this task queue wait for a process that works on it. While the engine does
-    /// not say, it is not claimed.
-    pub(crate) async fn nobody_works_on(&self, task_queue: &str) -> bool {
-        let Some((_, queues)) = &self.0 else {
-            return false;
-        };
-        let asked = tokio::time::timeout(QUEUE_PATIENCE, queues.workers(task_queue));
-        matches!(asked.await, Ok(Ok(0)))
-    }
-
-    /// Whether flows may be put on this task queue.
-    pub(crate) async fn takes(&self, task_queue: &str) -> QueueState {
-        let Some((_, queues)) = &self.0 else {
-            return QueueState::NoQueues;
-        };
-        let asked = tokio::time::timeout(QUEUE_PATIENCE, queues.workers(task_queue));
-        match asked.await {
-            Ok(Ok(0)) => QueueState::Unpolled,
-            Ok(Ok(_)) => QueueState::Polled,
-            Ok(Err(away)) => QueueState::Unknown(away.to_string()),
-            Err(_) => QueueState::Unknown("Temporal did not answer in time".to_owned()),
-        }
-    }
+/// Temporal, as the API asks about it.
+#[derive(Debug)]
+struct OnTemporal {
+    reach: Reach,
+    queues: TaskQueues,
 }
 
-/// What is known of a task queue.
-pub(crate) enum QueueState {
-    /// The embedded engine has none.
-    NoQueues,
-    Polled,
-    Unpolled,
-    Unknown(String),
+#[async_trait]
+impl RemoteEngine for OnTemporal {
+    fn trouble(&self) -> Option<String> {
+        self.reach.trouble()
+    }
+
+    async fn workers(&self, task_queue: &str) -> Result<usize, String> {
+        let workers = self.queues.workers(task_queue).await;
+        workers.map_err(|away| away.to_string())
+    }
 }
 
 /// The embedded engine, with everything but its epoch.

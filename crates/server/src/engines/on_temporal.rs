@@ -8,14 +8,15 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use futures::future::BoxFuture;
 use tokio::sync::watch;
+use tollgate_config::{Config, EngineAt, Role, Temporal, WorkerSize};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
 use tollgate_dispatch::{DISPATCH_TASK_QUEUE, Dispatcher, Dispatchers};
 use tollgate_domains::{payments, status_checks};
+use tollgate_operations::item_types;
 use tollgate_temporal::{CodecKeys, Registered, Server, Size, TemporalService, Tls, WantedWorkers};
 
-use crate::assemble::{item_types, register};
-use crate::config::{Config, EngineAt, Role, Temporal, WorkerSize};
+use crate::assemble::register;
 use crate::engines::dispatch_schedules::Keeper;
 use crate::engines::{FlowServices, RunningEngine, dispatcher, exec_queues};
 
@@ -178,7 +179,7 @@ fn server(
 }
 
 /// Reads what a start would read, keys and certificates; nothing is connected.
-pub(crate) fn check_files(engine: &crate::config::Engine) -> anyhow::Result<()> {
+pub(crate) fn check_files(engine: &tollgate_config::Engine) -> anyhow::Result<()> {
     if let EngineAt::Temporal { address, namespace } = engine.at()? {
         server(&engine.temporal, address, namespace, String::new())?;
     }

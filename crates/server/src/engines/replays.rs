@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::watch;
+use tollgate_config::Config;
 use tollgate_dispatch::Dispatchers;
 use tollgate_temporal::Replay;
 
 use crate::assemble::{Tollgate, register};
-use crate::config::Config;
 
 const RECORD: &str = "TGTEST_WRITE=1 cargo test -p tollgate-cli on_temporal";
 

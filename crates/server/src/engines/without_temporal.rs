@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use tokio::sync::watch;
+use tollgate_config::{Config, Engine as EngineConfig, EngineAt};
 use tollgate_core::ports::{Engine, Store};
 
-use crate::config::{Config, Engine as EngineConfig, EngineAt};
 use crate::engines::{FlowServices, RunningEngine};
 
 const NOT_BUILT: &str = "engine.url: this build has no Temporal engine; use a release, or build with the feature \"temporal\"";

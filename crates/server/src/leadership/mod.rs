@@ -13,17 +13,15 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
-use tollgate_core::id::Epoch;
+use tollgate_config::Config;
 use tollgate_core::ports::{Call, Engine, Leadership, Store};
 use tollgate_dispatch::Wake;
 use tollgate_engine::{Standby, Switch};
+use tollgate_operations::nodes::{Nodes, NodesSeen, Role};
 
 use crate::assemble::Kept;
-use crate::config::Config;
 use presence::Presence;
 use process::Process;
-
-pub(crate) use presence::{NodeView, NodesSeen};
 
 /// So many calls may wait; more of them would say nothing new.
 const MOST_CALLS: usize = 16;
@@ -37,53 +35,11 @@ pub(crate) struct Basis {
     pub(crate) fed: Wake,
 }
 
-/// What this process is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Role {
-    Leader(Epoch),
-    /// And why it cannot lead, if it cannot.
-    Standby(Option<String>),
-}
-
-impl Role {
-    pub(crate) const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Leader(_) => "leader",
-            Self::Standby(_) => "standby",
-        }
-    }
-
-    /// Why it cannot take over.
-    pub(crate) fn cannot_lead(self) -> Option<String> {
-        match self {
-            Self::Leader(_) => None,
-            Self::Standby(why) => why,
-        }
-    }
-}
-
 /// Why this process leads no more and must end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     Fenced(String),
     Died(String),
-}
-
-/// Who leads, and who else is there.
-#[derive(Debug, Clone)]
-pub(crate) struct Nodes {
-    role: watch::Receiver<Role>,
-    seen: watch::Receiver<NodesSeen>,
-}
-
-impl Nodes {
-    pub(crate) fn role(&self) -> Role {
-        self.role.borrow().clone()
-    }
-
-    pub(crate) fn seen(&self) -> NodesSeen {
-        self.seen.borrow().clone()
-    }
 }
 
 /// The embedded engine, on this process or on another.
@@ -155,10 +111,7 @@ impl Leading {
     }
 
     pub(crate) fn nodes(&self) -> Nodes {
-        Nodes {
-            role: self.role.clone(),
-            seen: self.nodes.clone(),
-        }
+        Nodes::new(self.role.clone(), self.nodes.clone())
     }
 
     /// Resolves when this process must end.

@@ -9,57 +9,16 @@ use metrics::gauge;
 use rust_decimal::prelude::ToPrimitive;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
-use tollgate_core::leadership::{BEAT_EVERY, ProcessId, SILENT_AFTER};
+use tollgate_config::Config;
+use tollgate_core::leadership::{BEAT_EVERY, ProcessId};
 use tollgate_core::ports::{Leadership, NodeLine, Nodes, Showing, StoreResult};
 use tollgate_dispatch::Every;
-
-use super::Role;
-use crate::config::{self, Config};
+use tollgate_operations::nodes::{NodeView, NodesSeen, Role};
 
 /// The leader forgets a process that has not shown itself for this long.
 const FORGET_AFTER: Duration = Duration::from_mins(10);
 /// A process that ends takes so long at most to say so.
 const LEAVE_WITHIN: Duration = Duration::from_millis(500);
-
-/// One process, as this one sees it.
-#[derive(Debug, Clone)]
-pub(crate) struct NodeView {
-    pub(crate) showing: Showing,
-    pub(crate) leads: bool,
-    pub(crate) is_this: bool,
-    /// When it was last seen to have shown itself.
-    pub(crate) seen_at: Instant,
-}
-
-impl NodeView {
-    fn stands_by(&self) -> bool {
-        self.lives() && !self.leads && self.showing.cannot_lead.is_empty()
-    }
-
-    pub(crate) fn lives(&self) -> bool {
-        self.is_this || self.seen_at.elapsed() < SILENT_AFTER
-    }
-}
-
-#[derive(Debug, Clone, Default)]
-pub(crate) struct NodesSeen {
-    pub(crate) epoch: Option<i64>,
-    pub(crate) nodes: Vec<NodeView>,
-}
-
-impl NodesSeen {
-    /// How many processes would take over.
-    pub(crate) fn standbys(&self) -> usize {
-        self.nodes.iter().filter(|node| node.stands_by()).count()
-    }
-
-    /// Whether another process would take over.
-    pub(super) fn has_standby(&self) -> bool {
-        self.nodes
-            .iter()
-            .any(|node| node.stands_by() && !node.is_this)
-    }
-}
 
 pub(super) struct Presence {
     among: Option<Arc<dyn Leadership>>,
@@ -98,7 +57,7 @@ impl Presence {
             role,
             showing,
             nodes: nodes.0,
-            stands_by: config.store.leadership == config::Leadership::Standby,
+            stands_by: config.store.leadership == tollgate_config::Leadership::Standby,
             beats: BTreeMap::new(),
         }
     }

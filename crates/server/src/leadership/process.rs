@@ -13,7 +13,6 @@ use tollgate_engine::{Stop, Switch};
 
 use super::term::RunningTerm;
 use super::{Basis, End, Role, settings};
-use crate::config;
 
 /// Before a process that could not begin its term tries again; others may be quicker.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
@@ -84,8 +83,8 @@ impl Process {
             return Ok(Some(term));
         };
         let term = match self.basis.config.store.leadership {
-            config::Leadership::TakeOver => among.lead(None, &self.settings).await?,
-            config::Leadership::Standby => match self.look(&*among).await? {
+            tollgate_config::Leadership::TakeOver => among.lead(None, &self.settings).await?,
+            tollgate_config::Leadership::Standby => match self.look(&*among).await? {
                 (nodes, Verdict::Vacant) => among.lead(Some(nodes.seen), &self.settings).await?,
                 (_, Verdict::Led) => None,
             },
@@ -142,7 +141,7 @@ impl Process {
     }
 
     fn stands_by(&self) -> bool {
-        let is_standby = self.basis.config.store.leadership == config::Leadership::Standby;
+        let is_standby = self.basis.config.store.leadership == tollgate_config::Leadership::Standby;
         self.among.is_some() && is_standby
     }
 

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use tollgate_config::Config;
 use tollgate_core::leadership::ProcessId;
 use tollgate_core::ports::Nodes;
 use tollgate_core::shared_settings::{self, differences};
-
-use crate::config::Config;
 
 /// As text, which is kept beside the leader's name.
 pub(crate) fn shared(config: &Config) -> String {

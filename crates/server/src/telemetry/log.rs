@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use tollgate_config::{LogFormat, Telemetry};
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
@@ -10,7 +11,6 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt};
 
 use super::traces::{Traces, is_ours};
-use crate::config::{LogFormat, Telemetry};
 
 /// Stops log and traces when the process ends: what is still in memory goes to the collector.
 #[derive(Debug, Default)]

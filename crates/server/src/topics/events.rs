@@ -7,13 +7,13 @@ use std::sync::Arc;
 use anyhow::Context;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tollgate_config::Config;
 use tollgate_core::actor;
 use tollgate_core::ports::{Author, EventSink, Store};
 use tollgate_core::shared_settings;
 use tollgate_dispatch::{EventRelay, OnMoves, Outlets};
 use tollgate_domains::notifications::{FurtherNews, Receiver};
 
-use crate::config::Config;
 use crate::topics::feeds;
 
 /// Where events go, connected to nobody yet.

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tollgate_config::{
+    Config, FeedFormat, FeedItems, FeedKind, FeedText, KafkaAccess, Mechanism, Sasl, Secret, Start,
+};
 use tollgate_core::ports::{EventSink, FeedSource, Store};
 use tollgate_dispatch::{FeedOptions, FeedRunner, FeedStart, Wake};
 use tollgate_domains::records::{JsonRecords, RecordFormat};
 use tollgate_domains::{invoices, payments};
 use tollgate_feeds::{
     Access, Credentials, Hash, KafkaEvents, KafkaFeed, KafkaTopics, SecretSource, tls,
-};
-
-use crate::config::{
-    Config, FeedFormat, FeedItems, FeedKind, FeedText, KafkaAccess, Mechanism, Sasl, Secret, Start,
 };
 
 /// Every configured feed, connected to nobody yet.

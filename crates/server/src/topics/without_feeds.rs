@@ -5,10 +5,9 @@ use std::sync::Arc;
 use anyhow::ensure;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tollgate_config::Config;
 use tollgate_core::ports::{EventSink, Store};
 use tollgate_dispatch::Wake;
-
-use crate::config::Config;
 
 pub(crate) struct Feeds;
 
