@@ -646,6 +646,7 @@ macro_rules! store_cases {
             a_restore_changes_nothing_that_is_there
             a_day_in_the_database_keeps_its_sums_and_ids_when_dropped_ones_are_forgotten
             a_restore_is_checked_against_what_is_known_of_ids
+            a_day_whose_lines_are_erased_is_not_dropped_by_its_old_file
             a_partition_made_by_hand_is_named_and_nothing_is_lost
             what_grows_with_each_payment_is_what_the_handbook_says
             a_flow_that_ended_goes_by_its_age_unless_an_item_under_way_needs_it

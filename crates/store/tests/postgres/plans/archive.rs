@@ -3,7 +3,8 @@
 use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport, DayStep};
 use tollgate_core::id::{Item, ItemId};
 use tollgate_core::ports::{
-    Archive, DayTroubles, KnownAsked, Lanes, MoveWanted, Old, Records, SharedClock,
+    Archive, Author, DayTroubles, KnownAsked, Lanes, MoveWanted, Old, Records, RestoredFor,
+    SettingKind, Settings, SharedClock,
 };
 use tollgate_store::postgres::PostgresStore;
 
@@ -86,7 +87,7 @@ async fn days(store: &PostgresStore, day: ArchiveDay, line: &ArchivedItem) {
     let marked = store.mark_exported(&kind, day, export.clone());
     assert!(marked.await.unwrap());
     assert!(store.drop_day(&kind, day).await.unwrap());
-    let checked = store.check_restore(&kind, day, vec![line.clone()]);
+    let checked = store.check_restore(&kind, day, vec![line.clone()], RestoredFor::Reading);
     checked.await.unwrap();
     for _ in 0..2 {
         let page = vec![line.clone()];
