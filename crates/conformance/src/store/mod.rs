@@ -474,6 +474,7 @@ macro_rules! store_cases {
             the_certificate_names_its_limits_and_who_set_them
             utilisation_is_what_was_sent_of_what_was_allowed
             a_certificate_of_a_quiet_time_holds_and_has_no_peaks
+            rounds_at_the_same_time_move_each_turn_of_a_call_once
         }
         $crate::store_case_module! { $new, walk,
             a_walk_keeps_every_promise_evenly_spread
