@@ -91,15 +91,19 @@ impl<D: Database> Archive for StoreOn<D> {
         let _alone = self.0.alone_in_archive().await;
         let asked = wanted.clone();
         let found = self.read(move |tx| async move {
-            let mut found = next(&tx, &asked).await?;
+            let mut found = next(&tx, &asked, D::ARCHIVE_APART).await?;
             if D::ARCHIVE_APART {
                 found.ids = may_go(&tx, &asked, &found.ids).await?;
             }
             Ok(found)
         });
-        let Next { ids, mut said } = found.await?;
+        let found = found.await?;
+        let Next { ids, mut said, .. } = found;
         if ids.is_empty() {
             return Ok(said);
+        }
+        for day in found.without_room {
+            self.make_room(&wanted.item_type, day).await?;
         }
         let copied: Option<Arc<[ArchivedItem]>> = if D::ARCHIVE_APART {
             let copied = self.copy_apart(&wanted.item_type, &ids).await?;

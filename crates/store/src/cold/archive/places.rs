@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use tollgate_core::archive::{ArchiveDay, ArchivedItem};
+use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayStep};
 use tollgate_core::id::{Item, ItemId, ItemType};
-use tollgate_core::ports::{Archive, ItemView, KnownAsked, StoreResult};
+use tollgate_core::ports::{Archive, DayTroubles, ItemView, KnownAsked, StoreResult};
 
 use super::known;
 use super::lines::{ids_json, item_from, line_from, lines};
@@ -63,6 +63,18 @@ impl<D: Database> StoreOn<D> {
             self.write_archive(day, copy).await?;
         }
         Ok(items)
+    }
+
+    /// A day that has none because of what a person made in its place is noted, and nothing moves into it.
+    pub(super) async fn make_room(&self, item_type: &ItemType, day: ArchiveDay) -> StoreResult<()> {
+        match self.prepare_days(item_type, day, day).await {
+            Err(error) if !error.may_pass() => {
+                let why = error.to_string();
+                let noted = self.note_day_trouble(item_type, day, DayStep::Move, &why);
+                noted.await
+            }
+            made => made.map(drop),
+        }
     }
 
     /// An item of the archive whose id is remembered.
