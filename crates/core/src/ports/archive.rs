@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 
-use super::{ListKey, StoreResult};
+use super::{Era, ListKey, StoreResult};
 use crate::Timestamp;
 use crate::archive::{ArchiveDay, ArchivedItem, DayExport, DayState, DayView};
 use crate::id::{Item, ItemId, ItemType, LaneName};
@@ -150,6 +150,9 @@ pub trait Archive: Send + Sync {
         before: ArchiveDay,
         at_most: u32,
     ) -> StoreResult<u64>;
+
+    /// The era of the shared clock. What goes by its age goes only while the era is old enough: `now` may be wrong.
+    async fn clock_era(&self) -> StoreResult<Era>;
 
     /// Removes what is not an item and ended before this, a limited number of rows at a time. Returns how many; 0 at
     /// the end.

@@ -18,6 +18,7 @@ use tollgate_core::{SignedDuration, Timestamp};
 
 use super::retention::ages_in_force;
 use crate::every::Every;
+use crate::gate::node_clock::{Sample, Verdict, judge};
 
 /// How often it looks.
 const PAUSE: Duration = Duration::from_mins(10);
@@ -30,6 +31,9 @@ const DAYS_AHEAD: u32 = 3;
 const MOST_TROUBLES: u32 = 1000;
 /// Rows that are not items are removed so many at a time.
 const ROWS: u32 = 500;
+/// A clock that may have jumped destroys nothing before it has run evenly for so long: time for people to set it right. Less
+/// than a day, or a machine that starts every night would forget nothing.
+const STEADY: SignedDuration = SignedDuration::from_hours(12);
 /// Totals of owners are asked for within a day of any time zone.
 const OWNER_TOTALS_KEPT: SignedDuration = SignedDuration::from_hours(72);
 
@@ -57,6 +61,8 @@ pub struct Archiver {
     old: OldAges,
     /// Types whose last round has failed.
     failed: Mutex<BTreeSet<ItemType>>,
+    /// This process's last look at the clock.
+    clock: Mutex<Option<Sample>>,
 }
 
 impl std::fmt::Debug for Archiver {
@@ -74,6 +80,7 @@ impl Archiver {
             types,
             old,
             failed: Mutex::default(),
+            clock: Mutex::default(),
         }
     }
 
@@ -322,8 +329,8 @@ impl Archiver {
         Ok(())
     }
 
-    /// What is not an item. If the ages in force cannot be read, nothing is forgotten: an id that goes too early is paid
-    /// again.
+    /// What is not an item. If the ages in force cannot be read, or the clock may be wrong, nothing is forgotten: an id that goes
+    /// too early is paid again.
     async fn forget(&self, rest: Duration) -> StoreResult<()> {
         let mut ages = vec![];
         for of in &self.types {
@@ -334,6 +341,9 @@ impl Archiver {
         let hot_until = ArchiveDay::of(now).before(hot).start();
         while self.store.move_calls(hot_until, ROWS).await? > 0 {
             tokio::time::sleep(rest).await;
+        }
+        if !self.clock_is_steady().await? {
+            return Ok(());
         }
         for what in Old::ALL {
             let ended = |kept: SignedDuration| now.checked_sub(kept).unwrap_or(Timestamp::MIN);
@@ -356,6 +366,26 @@ impl Archiver {
             }
         }
         Ok(())
+    }
+
+    /// The gate opens an era within a second of a jump. A round that comes in that second sees the jump by itself: it compares
+    /// the clock with the round before.
+    async fn clock_is_steady(&self) -> StoreResult<bool> {
+        let sample = Sample::take(&*self.store).await?;
+        let before = {
+            let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = *clock;
+            let is_steady = judge(before, sample, Duration::MAX) == Verdict::Steady;
+            *clock = is_steady.then_some(sample);
+            before.filter(|_| is_steady)
+        };
+        if before.is_none() {
+            return Ok(false);
+        }
+        let era = self.store.clock_era().await?;
+        let age = sample.shared().duration_since(era.since);
+        // Nobody has vouched for the first one.
+        Ok(era.number > 0 && age >= STEADY)
     }
 
     async fn measure(&self) -> StoreResult<()> {

@@ -98,18 +98,65 @@ async fn a_change_of_the_ages_binds_with_the_next_round() {
 #[tokio::test]
 async fn an_id_is_known_for_the_years_in_force_and_then_forgotten() {
     let town = Town::new(100).await;
-    town.admit("a", "default", 1).await;
-    withdraw(&town, "a0").await;
-    town.time.advance(31 * DAY);
-    assert_eq!(moved(&town).await, 1);
-    drop_days(&town).await;
+    an_archived_id(&town).await;
     know_for(&town, 50).await;
-    town.time.advance(11 * 365 * DAY);
-    assert_eq!(moved(&town).await, 0);
+    town.store.open_era(None).await.unwrap();
+    let archiver = archiver(&town);
+    forget(&archiver).await;
+    pass(&town, 11 * 365 * DAY).await;
+    forget(&archiver).await;
     assert!(is_known(&town, "a0").await, "it would be paid again");
     know_for(&town, 10).await;
-    assert_eq!(moved(&town).await, 0);
+    forget(&archiver).await;
     assert!(!is_known(&town, "a0").await);
+}
+
+/// Nobody can tell a jump ahead from the years: not before somebody had time to set the clock right.
+#[tokio::test]
+async fn a_clock_that_jumps_ahead_forgets_nothing_until_it_has_run_evenly_for_half_a_day() {
+    let town = Town::new(100).await;
+    an_archived_id(&town).await;
+    town.store.open_era(None).await.unwrap();
+    let archiver = archiver(&town);
+    forget(&archiver).await;
+    pass(&town, DAY).await;
+    town.time.advance(11 * 365 * DAY);
+    forget(&archiver).await;
+    assert!(is_known(&town, "a0").await, "before the gate has seen it");
+    town.store.open_era(None).await.unwrap();
+    for _ in 0..2 {
+        pass(&town, Duration::from_hours(5)).await;
+        forget(&archiver).await;
+        assert!(is_known(&town, "a0").await, "the era is young");
+    }
+    let restarted = self::archiver(&town);
+    pass(&town, Duration::from_hours(3)).await;
+    forget(&restarted).await;
+    assert!(is_known(&town, "a0").await, "its first look");
+    forget(&restarted).await;
+    assert!(!is_known(&town, "a0").await);
+}
+
+/// In a day that is in a file only.
+async fn an_archived_id(town: &Town) {
+    town.admit("a", "default", 1).await;
+    withdraw(town, "a0").await;
+    town.time.advance(31 * DAY);
+    assert_eq!(moved(town).await, 1);
+    drop_days(town).await;
+}
+
+/// A round that moves nothing.
+async fn forget(archiver: &Archiver) {
+    assert_eq!(archiver.round(Duration::ZERO).await.unwrap(), 0);
+}
+
+/// On the store's clock and on this node's.
+async fn pass(town: &Town, time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+    town.time.advance(time);
 }
 
 #[tokio::test]

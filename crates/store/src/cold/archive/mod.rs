@@ -381,6 +381,18 @@ impl<D: Database> Archive for StoreOn<D> {
         .await
     }
 
+    async fn clock_era(&self) -> StoreResult<Era> {
+        const ERA: &str = "SELECT number, since FROM clock_era WHERE one = 1";
+        self.read(|tx| async move {
+            let era = tx.one(ERA, params![]).await?;
+            Ok(Era {
+                number: era.get("number")?,
+                since: era.get("since")?,
+            })
+        })
+        .await
+    }
+
     async fn forget_old(&self, what: Old, before: Timestamp, at_most: u32) -> StoreResult<u64> {
         self.write(Urgency::Normal, move |tx| async move {
             old::forget(&tx, what, before, at_most).await

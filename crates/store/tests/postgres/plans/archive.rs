@@ -132,6 +132,7 @@ async fn forgetting(store: &PostgresStore, today: ArchiveDay) {
         assert!(store.forget_old(what, soon, 5000).await.unwrap() > 0);
     }
     store.move_calls(today.after(9).start(), 10).await.unwrap();
+    store.clock_era().await.unwrap();
     let sizes = store.archive_sizes(&[kind]).await.unwrap();
     assert_eq!(sizes.oldest_hot.len(), 1);
 }
