@@ -109,6 +109,7 @@ macro_rules! store_cases {
             a_text_that_names_the_account_is_found_wherever_it_is
             an_erasure_in_trouble_says_why_until_it_comes_further
             rejected_lines_and_results_of_jobs_of_what_was_erased_in_the_archive_go
+            what_the_audit_log_repeats_of_settings_about_erased_items_goes
             an_erasure_that_has_ended_does_not_know_its_account
         }
         $crate::store_case_module! { $new, outbox,

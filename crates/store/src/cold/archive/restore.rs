@@ -8,6 +8,7 @@ use tollgate_core::ports::{RestoredFor, StoreError, StoreResult};
 
 use super::lines::{ids_json, line_from, line_of, packed};
 use super::{days, known};
+use crate::cold::erasures::erase_settings;
 use crate::sql::{Sql, Tx, params};
 
 /// What a restore brings must be of the day that is restored.
@@ -135,6 +136,9 @@ pub(super) async fn begin_rewrite(
     let erased = items.iter().filter(|item| item.content_hash.is_none());
     let erased: Vec<Item> = erased.map(ArchivedItem::item).collect();
     known::erase(tx, &erased).await;
+    for item in &erased {
+        erase_settings(tx, item).await;
+    }
     Ok(items)
 }
 

@@ -56,6 +56,10 @@ pub(super) async fn run_all(store: &PostgresStore) {
         content_hash: None,
         ..line.clone()
     };
+    let (kind_of, name) = (SettingKind::Proposal, line.item().to_string());
+    let author = Author::new("ann", "because");
+    let proposed = store.put_setting(kind_of, &name, "{}".into(), author);
+    proposed.await.unwrap();
     for item in [erased, line.clone()] {
         assert_eq!(store.rewrite(vec![item]).await.unwrap(), 1);
     }
