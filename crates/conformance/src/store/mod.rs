@@ -638,6 +638,7 @@ macro_rules! store_cases {
             a_clock_that_jumps_over_the_end_of_a_day_moves_nothing_twice_and_loses_nothing
             totals_and_certificates_of_any_day_are_unchanged_by_archiving
             turns_of_calls_stay_in_the_certificate_when_they_are_old
+            what_is_asked_for_while_items_move_has_all_of_them
             what_is_erased_from_the_archive_is_known_as_erased
             an_item_of_a_lane_in_a_storm_or_of_a_dropped_day_stays_hot
             days_of_the_archive_are_found_whatever_the_order_of_acceptance
