@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tollgate_contract as contract;
 use tollgate_core::archive::{ArchiveDay, DayState, DayStep, DaySum, DayTrouble, DayView};
 use tollgate_core::id::ItemType;
-use tollgate_core::ports::Author;
+use tollgate_core::ports::{Author, RestoredFor};
 use tollgate_operations::archive::{ArchiveError, Restored, TypeDay};
 use tollgate_operations::item_types;
 use utoipa::IntoParams;
@@ -256,7 +256,8 @@ async fn restore(
     let mut there = vec![];
     for of in &all {
         // It reads the file whole before it writes the first line.
-        let restored = match app.exports.restore(of, &by).await {
+        let restored = app.exports.restore(of, RestoredFor::Reading, &by);
+        let restored = match restored.await {
             // No file was looked at.
             Ok(Restored::NeverGone) => Restored::NeverGone,
             restored => {

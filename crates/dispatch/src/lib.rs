@@ -49,7 +49,7 @@ pub use sending::job::{IfDeclined, IfDone, Job, Moves, Sent};
 pub use sending::sender::Sender;
 pub use upkeep::archiver::{ArchivedType, Archiver, OldAges};
 pub use upkeep::check_retention::CheckRetention;
-pub use upkeep::eraser::{Eraser, ExportedFiles, FileTrouble, IsSought};
+pub use upkeep::eraser::{Eraser, ExportedFiles, FileTrouble, Sought};
 pub use upkeep::reconciler::Reconciler;
 pub use upkeep::retention::{AgesInForce, ages_in_force, change_ages};
 pub use upkeep::sweeper::{Sweep, Sweeper};

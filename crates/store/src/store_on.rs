@@ -31,6 +31,13 @@ pub trait Database: Send + Sync + 'static {
         use_case: Dialogue<T>,
     ) -> impl Future<Output = StoreResult<T>> + Send;
 
+    /// One that writes nothing and sees one snapshot on both, however many statements it has.
+    fn read_snapshot<T: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        use_case: Dialogue<T>,
+    ) -> impl Future<Output = StoreResult<T>> + Send;
+
     /// One transaction; returns after its commit.
     fn write<T: Send + 'static>(
         &self,
@@ -123,6 +130,15 @@ impl<D: Database> StoreOn<D> {
         F: Future<Output = StoreResult<T>> + Send + 'static,
     {
         self.0.read(Urgency::Normal, Dialogue::with(use_case)).await
+    }
+
+    pub(crate) async fn read_snapshot<T, F>(&self, use_case: impl FnOnce(Tx) -> F) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = StoreResult<T>> + Send + 'static,
+    {
+        let dialogue = Dialogue::with(use_case);
+        self.0.read_snapshot(Urgency::Normal, dialogue).await
     }
 
     pub(crate) async fn read_urgently<T, F>(&self, use_case: impl FnOnce(Tx) -> F) -> StoreResult<T>

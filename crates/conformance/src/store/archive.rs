@@ -7,8 +7,8 @@ use tollgate_core::archive::{ArchiveDay, ArchivedItem};
 use tollgate_core::id::{Item, ItemType, LaneName};
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    Admission, KnownAsked, KnownContent, MoveWanted, Moved, NewAudit, NewItem, NewRecord,
-    StatusMove, Then, Total,
+    Admission, AuditWanted, KnownAsked, KnownContent, MoveWanted, Moved, NewAudit, NewItem,
+    NewRecord, StatusMove, Then, Total,
 };
 use tollgate_core::{SignedDuration, Timestamp};
 
@@ -319,6 +319,59 @@ pub async fn totals_and_certificates_of_any_day_are_unchanged_by_archiving(f: &d
     for (before, after) in before.1.iter().zip(&after.1) {
         assert_eq!(before, after);
     }
+}
+
+pub async fn what_is_asked_for_while_items_move_has_all_of_them(f: &dyn Fixture) {
+    f.lane(plan(1000, 4)).await;
+    let begin = f.now().await;
+    let names: Vec<String> = (0..40).map(|n| format!("a{n:02}")).collect();
+    let ids: Vec<&str> = names.iter().map(String::as_str).collect();
+    let items = ended(f, &ids).await;
+    for item in &items {
+        let entry = NewAudit {
+            item: Some(item.clone()),
+            action: "NOTED".into(),
+            actor: "ops".into(),
+            detail: "because".into(),
+        };
+        f.store().write_audit(entry).await.unwrap();
+    }
+    f.advance(DAY).await;
+    let (store, to) = (f.store(), f.now().await);
+    let (kind, first_hot) = (payments(), ArchiveDay::of(to));
+    let prepared = store.prepare_days(&kind, first_hot.before(1), first_hot);
+    prepared.await.unwrap();
+    let moving = async {
+        let mut wanted = MoveWanted {
+            at_most: 1,
+            ..all(first_hot.start())
+        };
+        loop {
+            let said = f.store().move_ended(wanted.clone()).await.unwrap();
+            let Some(next) = said.next else { break };
+            wanted.after = Some(next);
+        }
+    };
+    let trail = async |item: &Item| {
+        let wanted = AuditWanted {
+            item: Some(item.clone()),
+            limit: 100,
+            ..AuditWanted::default()
+        };
+        store.audit_log(wanted).await.unwrap().items
+    };
+    assert_eq!(trail(&items[0]).await.len(), 1);
+    let asking = async {
+        while rows(f, "item_queue").await > 0 {
+            let proof = store.certificate(&bank(), begin, to).await.unwrap();
+            assert_eq!(proof.sends, 40, "turns of items that move are missing");
+            let trails = join_all(items.iter().map(|item| trail(item))).await;
+            for (item, trail) in items.iter().zip(trails) {
+                assert_eq!(trail.len(), 1, "{item}");
+            }
+        }
+    };
+    tokio::join!(moving, asking);
 }
 
 pub async fn turns_of_calls_stay_in_the_certificate_when_they_are_old(f: &dyn Fixture) {

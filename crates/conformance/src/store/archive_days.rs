@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tollgate_core::Timestamp;
 use tollgate_core::archive::{ArchiveDay, DayExport, DayState};
-use tollgate_core::ports::{Admission, KnownAsked, Old, StatusMove, StoreError};
+use tollgate_core::ports::{Admission, KnownAsked, Old, RestoredFor, StatusMove, StoreError};
 
 use super::archive::{DAY, ended, finished, line, moved, rows};
 use super::fixture::{Fixture, new_item, payment, payments, plan};
@@ -172,7 +172,7 @@ pub async fn a_restore_is_checked_against_what_is_known_of_ids(f: &dyn Fixture) 
     moved(f).await;
     let (store, kind) = (f.store(), payments());
     let item = line(f, &payment("a")).await;
-    let check = |day, item| store.check_restore(&kind, day, vec![item]);
+    let check = |day, item| store.check_restore(&kind, day, vec![item], RestoredFor::Reading);
     let refused = async |day, item, told: &str| match check(day, item).await {
         Err(StoreError::Invalid(why)) => assert!(why.contains(told), "{told}: {why}"),
         other => panic!("{told}: {other:?}"),
@@ -188,11 +188,67 @@ pub async fn a_restore_is_checked_against_what_is_known_of_ids(f: &dyn Fixture) 
     (erased.content_hash, erased.body) = (None, None);
     store.rewrite(vec![erased.clone()]).await.unwrap();
     check(day, erased).await.unwrap();
-    refused(day, item, "was erased").await;
+    refused(day, item.clone(), "was erased").await;
     f.place(vec![new_item("hot")]).await;
     let mut hot = line(f, &payment("a")).await;
     hot.id = payment("hot").id;
     refused(day, hot, "not archived").await;
+    // A file that has what was erased is restored to be erased, and only for that.
+    store.close_days(&kind, day.after(1)).await.unwrap();
+    let export = DayExport {
+        file: "PAYMENT.ndjson.gz".into(),
+        digest: "00".into(),
+        at: day.end(),
+    };
+    let marked = store.mark_exported(&kind, day, export);
+    assert!(marked.await.unwrap());
+    assert!(store.drop_day(&kind, day).await.unwrap());
+    refused(day, item.clone(), "was erased").await;
+    let erasing = store.check_restore(&kind, day, vec![item], RestoredFor::Erasing);
+    erasing.await.unwrap();
+}
+
+pub async fn a_day_whose_lines_are_erased_is_not_dropped_by_its_old_file(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    ended(f, &["a"]).await;
+    let day = ArchiveDay::of(f.now().await);
+    f.advance(DAY).await;
+    moved(f).await;
+    let (store, kind) = (f.store(), payments());
+    store.close_days(&kind, day.after(1)).await.unwrap();
+    let export = || DayExport {
+        file: "PAYMENT.ndjson.gz".into(),
+        digest: "00".into(),
+        at: day.end(),
+    };
+    let marked = store.mark_exported(&kind, day, export());
+    assert!(marked.await.unwrap());
+    let mut erased = line(f, &payment("a")).await;
+    (erased.content_hash, erased.body) = (None, None);
+    assert_eq!(store.rewrite(vec![erased.clone()]).await.unwrap(), 1);
+    let dropped = store.drop_day(&kind, day).await.unwrap();
+    assert!(
+        !dropped,
+        "the file was compared before, and has the content"
+    );
+    let view = store.archived_day(&kind, day).await.unwrap().unwrap();
+    assert_eq!(
+        (view.state, view.export),
+        (DayState::Closed, Some(export()))
+    );
+    // The other way round nothing is known as erased that the file still has.
+    ended(f, &["b"]).await;
+    let day = ArchiveDay::of(f.now().await);
+    f.advance(DAY).await;
+    moved(f).await;
+    store.close_days(&kind, day.after(1)).await.unwrap();
+    let mut late = line(f, &payment("b")).await;
+    let marked = store.mark_exported(&kind, day, export());
+    assert!(marked.await.unwrap());
+    assert!(store.drop_day(&kind, day).await.unwrap());
+    (late.content_hash, late.body) = (None, None);
+    assert_eq!(store.rewrite(vec![late]).await.unwrap(), 0);
+    assert_eq!(f.admit_one(new_item("b")).await, Admission::Archived);
 }
 
 /// Where the archive has partitions.

@@ -141,3 +141,28 @@ pub async fn a_certificate_of_a_quiet_time_holds_and_has_no_peaks(f: &dyn Fixtur
     assert_eq!(proof.limits.len(), 1, "the one that was in force");
     f.lane(LaneChange::default()).await;
 }
+
+pub async fn rounds_at_the_same_time_move_each_turn_of_a_call_once(f: &dyn Fixture) {
+    const CALLS: u32 = 100;
+    f.lane(plan(100, 4)).await;
+    for n in 0..CALLS {
+        f.damage(&format!(
+            "INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key, turn_at, era, detail)
+             VALUES ('', '', 0, 'CALL', 'CALL', 'bank', '', {}, 0, '')",
+            1_000_000_000_000_000 + i64::from(n)
+        ))
+        .await;
+    }
+    let now = f.now().await;
+    let at = Timestamp::from_microsecond(1_000_000_000_000_000).unwrap();
+    let round = async || {
+        let store = f.store();
+        while store.move_calls(now, CALLS).await.unwrap() > 0 {}
+    };
+    tokio::join!(round(), round(), round(), round());
+    // What one round has passed over, another one has moved.
+    round().await;
+    let to = at + secs(5);
+    let proof = f.store().certificate(&bank(), at, to).await.unwrap();
+    assert_eq!(proof.sends, u64::from(CALLS));
+}

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use tollgate_core::erasure::{ERASED_HASH, ErasureStage, ErasureWish};
 use tollgate_core::guard::{Guard, Limit};
-use tollgate_core::id::{ErasureId, Item, ItemType};
+use tollgate_core::id::{ErasureId, Item, ItemId, ItemType};
 use tollgate_core::ports::{
     ActionResult, Admission, Author, ErasureProgress, ErasureView, NewAudit, NewItem, Purged,
-    StatusMove,
+    SettingKind, StatusMove,
 };
 
 use super::archive::{DAY, line, moved};
@@ -196,6 +196,19 @@ pub async fn a_text_that_names_the_account_is_found_wherever_it_is(f: &dyn Fixtu
         detail: "DE02 1203 0000 0000 2020 51 was closed".into(),
     };
     f.store().write_audit(entry).await.unwrap();
+    let keys = [
+        ("i", "key"),
+        ("j", ACCOUNT),
+        ("k", "1 DE02120300000000202051"),
+    ];
+    for (bulk, key) in keys {
+        f.damage(&format!(
+            "INSERT INTO bulk (bulk_id, item_type, idempotency_key, state, lines, chunks_left,
+                    accepted, duplicate, rejected, opened_at, touched_at)
+             VALUES ('{bulk}', 'PAYMENT', '{key}', 'DONE', 0, 0, 0, 0, 0, 1, 1)"
+        ))
+        .await;
+    }
     let id = started(f).await;
     f.store()
         .erase_items(&id, vec![payment("a")], body)
@@ -212,7 +225,10 @@ pub async fn a_text_that_names_the_account_is_found_wherever_it_is(f: &dyn Fixtu
         pages += 1;
         assert!(pages < 1000, "it does not end");
     }
-    assert_eq!(seen(f, &id).await.texts, 1);
+    assert_eq!(seen(f, &id).await.texts, 3);
+    let keys = "SELECT idempotency_key FROM bulk ORDER BY bulk_id";
+    let keys: Vec<_> = f.typed(keys).await.unwrap().into_iter().flatten().collect();
+    assert_eq!(keys, [Some("key".to_owned()), None, None]);
     let entries = f.store().audit(None, 100).await.unwrap();
     let details: Vec<String> = entries.into_iter().map(|it| it.detail).collect();
     assert!(
@@ -300,6 +316,49 @@ pub async fn rejected_lines_and_results_of_jobs_of_what_was_erased_in_the_archiv
     let left: BTreeSet<String> = left.collect();
     let expected = ["", "[erased]", "answer b", "rejected b"].map(str::to_owned);
     assert_eq!(left, BTreeSet::from(expected));
+}
+
+pub async fn what_the_audit_log_repeats_of_settings_about_erased_items_goes(f: &dyn Fixture) {
+    some_ended(f, &["a_b", "aXb", "c"]).await;
+    let store = f.store();
+    let invoice = Item::new(&ItemType::new("INVOICE"), &ItemId::new("i"));
+    let new = vec![of_account("i", "DE00")];
+    store.admit(&invoice.item_type, new).await.unwrap();
+    let cancelled = StatusMove::new(&["SCHEDULED"], "CANCELLED");
+    let done = store.cancel(&invoice, cancelled, ops()).await.unwrap();
+    assert_eq!(done, ActionResult::Yes);
+    for (kind, name) in [
+        (SettingKind::Proposal, "PAYMENT/a_b"),
+        (SettingKind::Proposal, "PAYMENT/aXb"),
+        (SettingKind::Proposal, "PAYMENT/c"),
+        (SettingKind::Schedule, "invoice/i"),
+        (SettingKind::Schedule, "invoice/other"),
+    ] {
+        let author = Author::new("ann", format!("said of {name}"));
+        let put = store.put_setting(kind, name, "{}".into(), author);
+        put.await.unwrap();
+    }
+    let id = started(f).await;
+    let items = vec![payment("a_b"), invoice];
+    store.erase_items(&id, items, body).await.unwrap();
+    // In the archive, too.
+    f.advance(DAY).await;
+    moved(f).await;
+    let mut archived = line(f, &payment("c")).await;
+    (archived.content_hash, archived.body) = (None, None);
+    store.rewrite(vec![archived]).await.unwrap();
+    let left = "SELECT detail FROM audit_log
+         WHERE action = 'SETTING_CHANGED' AND detail LIKE '%said of%'
+         UNION SELECT reason FROM setting WHERE reason LIKE 'said of%'";
+    let left = f.typed(left).await.unwrap().into_iter().flatten().flatten();
+    let left: BTreeSet<String> = left.collect();
+    let expected = [
+        "proposal PAYMENT/aXb version 1: {} (said of PAYMENT/aXb)",
+        "schedule invoice/other version 1: {} (said of invoice/other)",
+        "said of PAYMENT/aXb",
+        "said of invoice/other",
+    ];
+    assert_eq!(left, expected.map(str::to_owned).into());
 }
 
 pub async fn an_erasure_that_has_ended_does_not_know_its_account(f: &dyn Fixture) {

@@ -109,6 +109,7 @@ macro_rules! store_cases {
             a_text_that_names_the_account_is_found_wherever_it_is
             an_erasure_in_trouble_says_why_until_it_comes_further
             rejected_lines_and_results_of_jobs_of_what_was_erased_in_the_archive_go
+            what_the_audit_log_repeats_of_settings_about_erased_items_goes
             an_erasure_that_has_ended_does_not_know_its_account
         }
         $crate::store_case_module! { $new, outbox,
@@ -476,6 +477,7 @@ macro_rules! store_cases {
             the_certificate_names_its_limits_and_who_set_them
             utilisation_is_what_was_sent_of_what_was_allowed
             a_certificate_of_a_quiet_time_holds_and_has_no_peaks
+            rounds_at_the_same_time_move_each_turn_of_a_call_once
         }
         $crate::store_case_module! { $new, walk,
             a_walk_keeps_every_promise_evenly_spread
@@ -643,6 +645,7 @@ macro_rules! store_cases {
             a_clock_that_jumps_over_the_end_of_a_day_moves_nothing_twice_and_loses_nothing
             totals_and_certificates_of_any_day_are_unchanged_by_archiving
             turns_of_calls_stay_in_the_certificate_when_they_are_old
+            what_is_asked_for_while_items_move_has_all_of_them
             what_is_erased_from_the_archive_is_known_as_erased
             an_item_of_a_lane_in_a_storm_or_of_a_dropped_day_stays_hot
             days_of_the_archive_are_found_whatever_the_order_of_acceptance
@@ -653,6 +656,7 @@ macro_rules! store_cases {
             a_restore_changes_nothing_that_is_there
             a_day_in_the_database_keeps_its_sums_and_ids_when_dropped_ones_are_forgotten
             a_restore_is_checked_against_what_is_known_of_ids
+            a_day_whose_lines_are_erased_is_not_dropped_by_its_old_file
             a_partition_made_by_hand_is_named_and_nothing_is_lost
             what_grows_with_each_payment_is_what_the_handbook_says
             a_flow_that_ended_goes_by_its_age_unless_an_item_under_way_needs_it

@@ -9,17 +9,26 @@ use crate::id::ItemType;
 pub enum DayStep {
     /// Room is made for it, and ended items move into it.
     Move,
+    /// A round of a type, which begins with the day of its oldest item: of this one only, and of all that follow.
+    Archive,
     Export,
     Verify,
     Drop,
 }
 
 impl DayStep {
-    pub const ALL: [Self; 4] = [Self::Move, Self::Export, Self::Verify, Self::Drop];
+    pub const ALL: [Self; 5] = [
+        Self::Move,
+        Self::Archive,
+        Self::Export,
+        Self::Verify,
+        Self::Drop,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Move => "MOVE",
+            Self::Archive => "ARCHIVE",
             Self::Export => "EXPORT",
             Self::Verify => "VERIFY",
             Self::Drop => "DROP",
@@ -30,10 +39,19 @@ impl DayStep {
         Self::ALL.into_iter().find(|step| step.as_str() == text)
     }
 
+    /// Whether it reads or writes the day's file.
+    pub fn is_of_file(self) -> bool {
+        match self {
+            Self::Move | Self::Archive => false,
+            Self::Export | Self::Verify | Self::Drop => true,
+        }
+    }
+
     /// In the middle of a sentence: the day could not be ….
     pub fn done(self) -> &'static str {
         match self {
             Self::Move => "filled",
+            Self::Archive => "archived",
             Self::Export => "exported",
             Self::Verify => "verified",
             Self::Drop => "dropped",
@@ -44,12 +62,13 @@ impl DayStep {
     pub fn ends(self) -> &'static [Self] {
         match self {
             Self::Move => &[Self::Move],
+            Self::Archive => &[Self::Archive],
             Self::Export | Self::Verify | Self::Drop => &[Self::Export, Self::Verify, Self::Drop],
         }
     }
 }
 
-/// A day that could not be filled, exported, verified or dropped.
+/// A day that could not be filled, archived, exported, verified or dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DayTrouble {
     pub item_type: ItemType,

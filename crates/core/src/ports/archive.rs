@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 
-use super::{ListKey, StoreResult};
+use super::{Era, ListKey, StoreResult};
 use crate::Timestamp;
 use crate::archive::{ArchiveDay, ArchivedItem, DayExport, DayState, DayView};
 use crate::id::{Item, ItemId, ItemType, LaneName};
@@ -107,13 +107,14 @@ pub trait Archive: Send + Sync {
     async fn drop_day(&self, item_type: &ItemType, day: ArchiveDay) -> StoreResult<bool>;
 
     /// For a restore: whether these items of one day may be put back; changes nothing. Refused (`Invalid`) as
-    /// [`Archive::restore_items`] refuses, and if the store knows one of the ids from another day, with other content, or
-    /// as erased where the item is not.
+    /// [`Archive::restore_items`] refuses, and if the store knows one of the ids from another day, with other content, or,
+    /// unless it is restored to be erased, as erased where the item is not.
     async fn check_restore(
         &self,
         item_type: &ItemType,
         day: ArchiveDay,
         items: Vec<ArchivedItem>,
+        what_for: RestoredFor,
     ) -> StoreResult<()>;
 
     /// For a restore: puts items of one day back into the archive, as a page of it. What is there already stays as it
@@ -136,8 +137,9 @@ pub trait Archive: Send + Sync {
     ) -> StoreResult<()>;
 
     /// For an erasure: writes these items over the lines that the archive has of them. What has no content hash any
-    /// more is known as erased from then on, whether its line is still in the database or not. Returns how many lines
-    /// were changed.
+    /// more is known as erased from then on. An exported day is closed first, as by [`Archive::outdate_export`], so that it
+    /// is not dropped while its file has more than its lines. Items of a day that was dropped stay as they are. Returns how
+    /// many lines were changed.
     async fn rewrite(&self, items: Vec<ArchivedItem>) -> StoreResult<u64>;
 
     /// Forgets ids whose items ended before this day, a limited number at a time, and at last the sums and turns of such days
@@ -148,6 +150,9 @@ pub trait Archive: Send + Sync {
         before: ArchiveDay,
         at_most: u32,
     ) -> StoreResult<u64>;
+
+    /// The era of the shared clock. What goes by its age goes only while the era is old enough: `now` may be wrong.
+    async fn clock_era(&self) -> StoreResult<Era>;
 
     /// Removes what is not an item and ended before this, a limited number of rows at a time. Returns how many; 0 at
     /// the end.
@@ -190,6 +195,15 @@ pub struct Moved {
     pub next: Option<ListKey>,
     /// Days that are in files only and on which some of them ended: these stay until their day is restored.
     pub in_files: Vec<ArchiveDay>,
+}
+
+/// Why a day is restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestoredFor {
+    /// To be read.
+    Reading,
+    /// To be erased: a file may have what the store knows as erased.
+    Erasing,
 }
 
 /// An id, and the content that somebody asks about.

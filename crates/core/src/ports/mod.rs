@@ -43,6 +43,7 @@ pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
 pub use amendments::{Amendment, Amendments, CHANGED_MEANWHILE};
 pub use archive::{
     Archive, ArchiveSizes, FoundIn, Known, KnownAsked, KnownContent, MoveWanted, Moved, Old,
+    RestoredFor,
 };
 pub use attempts::{
     Attempts, CallGiven, CallTurn, CallWanted, History, LONGEST_SEND, NewTurn, Past, Settlement,

@@ -9,7 +9,7 @@ pub(crate) mod call_turns;
 mod clock_watch;
 mod fence;
 mod lane_queue;
-mod node_clock;
+pub(crate) mod node_clock;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -100,6 +100,10 @@ impl Sample {
         self.local < other.local
     }
 
+    pub(crate) fn shared(&self) -> Timestamp {
+        self.shared
+    }
+
     pub(crate) fn uncertainty(&self) -> Duration {
         self.uncertainty
     }

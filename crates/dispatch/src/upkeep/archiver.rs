@@ -4,7 +4,7 @@
 //! steps loses nothing: the next round walks from the oldest item on. Several processes may do this at once.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use metrics::{counter, gauge};
@@ -12,12 +12,13 @@ use rust_decimal::prelude::ToPrimitive;
 use tokio::sync::watch;
 use tollgate_core::archive::{ArchiveDay, DayState, DayStep};
 use tollgate_core::id::ItemType;
-use tollgate_core::ports::{ListKey, MoveWanted, Old, Store, StoreResult};
+use tollgate_core::ports::{ListKey, MoveWanted, Old, Store, StoreError, StoreResult};
 use tollgate_core::retention::Ages;
 use tollgate_core::{SignedDuration, Timestamp};
 
 use super::retention::ages_in_force;
 use crate::every::Every;
+use crate::gate::node_clock::{Sample, Verdict, judge};
 
 /// How often it looks.
 const PAUSE: Duration = Duration::from_mins(10);
@@ -30,6 +31,9 @@ const DAYS_AHEAD: u32 = 3;
 const MOST_TROUBLES: u32 = 1000;
 /// Rows that are not items are removed so many at a time.
 const ROWS: u32 = 500;
+/// A clock that may have jumped destroys nothing before it has run evenly for so long: time for people to set it right. Less
+/// than a day, or a machine that starts every night would forget nothing.
+const STEADY: SignedDuration = SignedDuration::from_hours(12);
 /// Totals of owners are asked for within a day of any time zone.
 const OWNER_TOTALS_KEPT: SignedDuration = SignedDuration::from_hours(72);
 
@@ -55,6 +59,10 @@ pub struct Archiver {
     store: Arc<dyn Store>,
     types: Vec<ArchivedType>,
     old: OldAges,
+    /// Types whose last round has failed.
+    failed: Mutex<BTreeSet<ItemType>>,
+    /// This process's last look at the clock.
+    clock: Mutex<Option<Sample>>,
 }
 
 impl std::fmt::Debug for Archiver {
@@ -67,7 +75,13 @@ impl std::fmt::Debug for Archiver {
 
 impl Archiver {
     pub fn new(store: Arc<dyn Store>, types: Vec<ArchivedType>, old: OldAges) -> Self {
-        Self { store, types, old }
+        Self {
+            store,
+            types,
+            old,
+            failed: Mutex::default(),
+            clock: Mutex::default(),
+        }
     }
 
     /// Once at the start, then every ten minutes, until told to stop.
@@ -108,22 +122,73 @@ impl Archiver {
     }
 
     async fn archive_all(&self, rest: Duration) -> StoreResult<u64> {
-        let mut moved = 0;
+        let (mut moved, mut failed) = (0, None);
         for of in &self.types {
-            moved += self.archive(of, rest).await?;
+            match self.archive_or_note(of, rest).await {
+                Ok(some) => moved += some,
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
-        self.forget(rest).await?;
+        if let Err(error) = self.forget(rest).await {
+            failed = failed.or(Some(error));
+        }
         while moved > 0 && self.store.give_back_space().await? {
             tokio::time::sleep(rest).await;
         }
-        Ok(moved)
+        failed.map_or(Ok(moved), Err)
+    }
+
+    /// A failure keeps neither the other types nor what is forgotten. One that does not pass by itself, or not until the next
+    /// round, is shown to people until a round of this type goes well.
+    async fn archive_or_note(&self, of: &ArchivedType, rest: Duration) -> StoreResult<u64> {
+        let (store, item_type) = (&self.store, &of.item_type);
+        let archived = self.archive(of, rest).await;
+        let has_failed_before = self.has_failed(item_type, archived.is_err());
+        let why = match &archived {
+            Err(StoreError::Fenced(_)) => return archived,
+            Err(error) if error.may_pass() && !has_failed_before => return archived,
+            Err(error) => Some(error.to_string()),
+            Ok(_) => None,
+        };
+        let first = match self.oldest_hot(item_type).await? {
+            Some(first) => first,
+            None => ArchiveDay::of(store.now().await?),
+        };
+        for day in self.noted(item_type, DayStep::Archive).await? {
+            if why.is_none() || day != first {
+                let ended = store.end_day_trouble(item_type, day, DayStep::Archive);
+                ended.await?;
+            }
+        }
+        if let Some(why) = why {
+            tracing::warn!(why, %item_type, day = %first, "items of this type could not be archived");
+            let noted = store.note_day_trouble(item_type, first, DayStep::Archive, &why);
+            noted.await?;
+        }
+        archived
+    }
+
+    /// Whether the round before this one has failed.
+    fn has_failed(&self, item_type: &ItemType, now_fails: bool) -> bool {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if now_fails {
+            !failed.insert(item_type.clone())
+        } else {
+            failed.remove(item_type)
+        }
+    }
+
+    /// The day on which the oldest item in the hot tables was accepted.
+    async fn oldest_hot(&self, item_type: &ItemType) -> StoreResult<Option<ArchiveDay>> {
+        let sizes = self.store.archive_sizes(std::slice::from_ref(item_type));
+        let oldest = sizes.await?.oldest_hot.into_iter().next();
+        Ok(oldest.map(|(_, at)| ArchiveDay::of(at)))
     }
 
     async fn archive(&self, of: &ArchivedType, rest: Duration) -> StoreResult<u64> {
         let (store, item_type) = (&self.store, &of.item_type);
         let first_hot = self.first_hot(of).await?;
-        let oldest = store.archive_sizes(std::slice::from_ref(item_type)).await?;
-        let oldest = oldest.oldest_hot.first().map(|(_, at)| ArchiveDay::of(*at));
+        let oldest = self.oldest_hot(item_type).await?;
         let oldest = oldest.filter(|day| *day < first_hot);
         self.make_room(item_type, oldest.unwrap_or(first_hot), first_hot)
             .await?;
@@ -189,7 +254,7 @@ impl Archiver {
         first_hot: ArchiveDay,
     ) -> StoreResult<()> {
         let store = &self.store;
-        let mut noted = self.noted(item_type).await?;
+        let mut noted = self.noted(item_type, DayStep::Move).await?;
         for day in self.in_files_of(item_type, &noted).await? {
             noted.remove(&day);
         }
@@ -213,10 +278,14 @@ impl Archiver {
         Ok(())
     }
 
-    /// Days into which nothing moves.
-    async fn noted(&self, item_type: &ItemType) -> StoreResult<BTreeSet<ArchiveDay>> {
+    /// Days of which a failure of this step is noted.
+    async fn noted(
+        &self,
+        item_type: &ItemType,
+        step: DayStep,
+    ) -> StoreResult<BTreeSet<ArchiveDay>> {
         let noted = self.store.day_troubles(MOST_TROUBLES).await?.into_iter();
-        let noted = noted.filter(|it| it.item_type == *item_type && it.step == DayStep::Move);
+        let noted = noted.filter(|it| it.item_type == *item_type && it.step == step);
         Ok(noted.map(|it| it.day).collect())
     }
 
@@ -244,7 +313,7 @@ impl Archiver {
         days: &BTreeSet<ArchiveDay>,
     ) -> StoreResult<()> {
         let store = &self.store;
-        let noted = self.noted(item_type).await?;
+        let noted = self.noted(item_type, DayStep::Move).await?;
         for day in self.in_files_of(item_type, &noted).await? {
             if !days.contains(&day) {
                 store.end_day_trouble(item_type, day, DayStep::Move).await?;
@@ -260,8 +329,8 @@ impl Archiver {
         Ok(())
     }
 
-    /// What is not an item. If the ages in force cannot be read, nothing is forgotten: an id that goes too early is paid
-    /// again.
+    /// What is not an item. If the ages in force cannot be read, or the clock may be wrong, nothing is forgotten: an id that goes
+    /// too early is paid again.
     async fn forget(&self, rest: Duration) -> StoreResult<()> {
         let mut ages = vec![];
         for of in &self.types {
@@ -272,6 +341,9 @@ impl Archiver {
         let hot_until = ArchiveDay::of(now).before(hot).start();
         while self.store.move_calls(hot_until, ROWS).await? > 0 {
             tokio::time::sleep(rest).await;
+        }
+        if !self.clock_is_steady().await? {
+            return Ok(());
         }
         for what in Old::ALL {
             let ended = |kept: SignedDuration| now.checked_sub(kept).unwrap_or(Timestamp::MIN);
@@ -294,6 +366,26 @@ impl Archiver {
             }
         }
         Ok(())
+    }
+
+    /// The gate opens an era within a second of a jump. A round that comes in that second sees the jump by itself: it compares
+    /// the clock with the round before.
+    async fn clock_is_steady(&self) -> StoreResult<bool> {
+        let sample = Sample::take(&*self.store).await?;
+        let before = {
+            let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = *clock;
+            let is_steady = judge(before, sample, Duration::MAX) == Verdict::Steady;
+            *clock = is_steady.then_some(sample);
+            before.filter(|_| is_steady)
+        };
+        if before.is_none() {
+            return Ok(false);
+        }
+        let era = self.store.clock_era().await?;
+        let age = sample.shared().duration_since(era.since);
+        // Nobody has vouched for the first one.
+        Ok(era.number > 0 && age >= STEADY)
     }
 
     async fn measure(&self) -> StoreResult<()> {

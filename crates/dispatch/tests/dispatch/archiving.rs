@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use tollgate_conformance::postgres::shared;
 use tollgate_core::archive::{ArchiveDay, DayExport, DayState, DayStep, DayView};
+use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{ActionResult, Author, KnownAsked, StatusMove};
 use tollgate_core::retention::Ages;
 use tollgate_dispatch::{ArchivedType, Archiver, OldAges, change_ages};
 
-use crate::town::{Town, item, item_type};
+use crate::town::{Town, item, item_type, new_item};
 
 const DAY: Duration = Duration::from_hours(24);
 const AGES: Ages = Ages {
@@ -17,18 +18,25 @@ const AGES: Ages = Ages {
     known_years: 10,
 };
 
-fn archiver(town: &Town) -> Archiver {
-    let things = ArchivedType {
+fn things() -> ArchivedType {
+    ArchivedType {
         item_type: item_type(),
         ages: AGES,
         remembered: true,
-    };
+    }
+}
+
+fn archiver(town: &Town) -> Archiver {
+    archiver_of(town, vec![things()])
+}
+
+fn archiver_of(town: &Town, types: Vec<ArchivedType>) -> Archiver {
     let old = OldAges {
         refused: DAY,
         imports: DAY,
         jobs: DAY,
     };
-    Archiver::new(town.store.clone(), vec![things], old)
+    Archiver::new(town.store.clone(), types, old)
 }
 
 async fn moved(town: &Town) -> u64 {
@@ -90,18 +98,65 @@ async fn a_change_of_the_ages_binds_with_the_next_round() {
 #[tokio::test]
 async fn an_id_is_known_for_the_years_in_force_and_then_forgotten() {
     let town = Town::new(100).await;
-    town.admit("a", "default", 1).await;
-    withdraw(&town, "a0").await;
-    town.time.advance(31 * DAY);
-    assert_eq!(moved(&town).await, 1);
-    drop_days(&town).await;
+    an_archived_id(&town).await;
     know_for(&town, 50).await;
-    town.time.advance(11 * 365 * DAY);
-    assert_eq!(moved(&town).await, 0);
+    town.store.open_era(None).await.unwrap();
+    let archiver = archiver(&town);
+    forget(&archiver).await;
+    pass(&town, 11 * 365 * DAY).await;
+    forget(&archiver).await;
     assert!(is_known(&town, "a0").await, "it would be paid again");
     know_for(&town, 10).await;
-    assert_eq!(moved(&town).await, 0);
+    forget(&archiver).await;
     assert!(!is_known(&town, "a0").await);
+}
+
+/// Nobody can tell a jump ahead from the years: not before somebody had time to set the clock right.
+#[tokio::test]
+async fn a_clock_that_jumps_ahead_forgets_nothing_until_it_has_run_evenly_for_half_a_day() {
+    let town = Town::new(100).await;
+    an_archived_id(&town).await;
+    town.store.open_era(None).await.unwrap();
+    let archiver = archiver(&town);
+    forget(&archiver).await;
+    pass(&town, DAY).await;
+    town.time.advance(11 * 365 * DAY);
+    forget(&archiver).await;
+    assert!(is_known(&town, "a0").await, "before the gate has seen it");
+    town.store.open_era(None).await.unwrap();
+    for _ in 0..2 {
+        pass(&town, Duration::from_hours(5)).await;
+        forget(&archiver).await;
+        assert!(is_known(&town, "a0").await, "the era is young");
+    }
+    let restarted = self::archiver(&town);
+    pass(&town, Duration::from_hours(3)).await;
+    forget(&restarted).await;
+    assert!(is_known(&town, "a0").await, "its first look");
+    forget(&restarted).await;
+    assert!(!is_known(&town, "a0").await);
+}
+
+/// In a day that is in a file only.
+async fn an_archived_id(town: &Town) {
+    town.admit("a", "default", 1).await;
+    withdraw(town, "a0").await;
+    town.time.advance(31 * DAY);
+    assert_eq!(moved(town).await, 1);
+    drop_days(town).await;
+}
+
+/// A round that moves nothing.
+async fn forget(archiver: &Archiver) {
+    assert_eq!(archiver.round(Duration::ZERO).await.unwrap(), 0);
+}
+
+/// On the store's clock and on this node's.
+async fn pass(town: &Town, time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+    town.time.advance(time);
 }
 
 #[tokio::test]
@@ -139,6 +194,56 @@ async fn an_item_of_a_day_in_files(town: &Town) {
     in_a_file(town, day).await;
     assert_eq!(moved(town).await, 1);
     assert_eq!(store.day_troubles(10).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_type_that_fails_keeps_no_other_and_is_noted_until_a_round_goes_well() {
+    let town = Town::new(100).await;
+    town.admit("a", "default", 1).await;
+    withdraw(&town, "a0").await;
+    let day = ArchiveDay::of(town.store.now().await.unwrap());
+    town.time.advance(31 * DAY);
+    // In the file of another month.
+    let other = Item::new(&ItemType::new("OTHER"), &ItemId::new("b"));
+    let new = vec![new_item("b", "default")];
+    town.store.admit(&other.item_type, new).await.unwrap();
+    let status = StatusMove::new(&["SCHEDULED"], "CANCELLED");
+    let cancelled = town.store.cancel(&other, status, ops()).await;
+    assert_eq!(cancelled.unwrap(), ActionResult::Yes);
+    town.time.advance(31 * DAY);
+    let file = format!("t-archive-{}.db", day.month());
+    let file = town.folder().join(file);
+    std::fs::write(&file, "no database, and long enough to be looked at").unwrap();
+    let others = ArchivedType {
+        item_type: other.item_type.clone(),
+        ..things()
+    };
+    let archiver = archiver_of(&town, vec![things(), others]);
+    for _ in 0..2 {
+        let error = archiver.round(Duration::ZERO).await.unwrap_err();
+        assert!(error.to_string().contains(&day.month()), "{error}");
+    }
+    assert!(town.store.archived_item(&other).await.unwrap().is_some());
+    let noted = town.store.day_troubles(10).await.unwrap();
+    assert_eq!(noted.len(), 1, "{noted:?}");
+    assert_eq!((noted[0].day, noted[0].step), (day, DayStep::Archive));
+    assert!(noted[0].why.contains(&day.month()), "{noted:?}");
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(archiver.round(Duration::ZERO).await.unwrap(), 1);
+    assert_eq!(town.store.day_troubles(10).await.unwrap(), []);
+}
+
+/// The clock was ahead at midnight when it was accepted, and had been set right when it ended.
+#[tokio::test]
+async fn an_item_that_ended_before_the_day_of_its_acceptance_moves_on_postgres() {
+    let url = shared().database().await;
+    let town = Town::on_postgres(&url, 100).await;
+    town.time.advance(DAY);
+    town.admit("a", "default", 1).await;
+    town.time.turn_back(DAY);
+    withdraw(&town, "a0").await;
+    town.time.advance(40 * DAY);
+    assert_eq!(moved(&town).await, 1);
 }
 
 /// As after a restore.

@@ -1,20 +1,22 @@
 //! The eraser on items that were moved out of the hot tables, on both stores.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{Notify, watch};
 use tollgate_conformance::postgres::shared;
-use tollgate_core::archive::{ArchiveDay, DayExport, DayState};
+use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport, DayState};
 use tollgate_core::erasure::{BodyRules, ErasureStage, ErasureWish};
 use tollgate_core::id::{BatchId, ErasureId, FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::{
-    Admission, Author, Claim, ErasureView, MoveWanted, NewItem, NewRecord, StartRecord, Started,
-    StatusMove, Store,
+    Admission, Author, Claim, ErasureView, MoveWanted, NewItem, NewRecord, RestoredFor,
+    StartRecord, Started, StatusMove, Store,
 };
-use tollgate_dispatch::{Eraser, ExportedFiles, FileTrouble, IsSought};
+use tollgate_dispatch::{Eraser, ExportedFiles, FileTrouble, Sought};
 
 use crate::town::Town;
 
@@ -90,7 +92,7 @@ impl ExportedFiles for Folder {
         &self,
         _: &ItemType,
         _: ArchiveDay,
-        _: IsSought<'_>,
+        _: &dyn Sought,
     ) -> Result<bool, FileTrouble> {
         let missing = || FileTrouble::Lasting("the manifest is missing".into());
         self.has_file.then_some(true).ok_or_else(missing)
@@ -178,7 +180,7 @@ impl ExportedFiles for Unmounted {
         &self,
         _: &ItemType,
         day: ArchiveDay,
-        _: IsSought<'_>,
+        _: &dyn Sought,
     ) -> Result<bool, FileTrouble> {
         if day == self.missing {
             return Err(FileTrouble::Lasting("the file is missing".into()));
@@ -238,6 +240,153 @@ async fn dropped(town: &Town, id: &str) -> ArchiveDay {
     mark(&*town.store, &kind, day, "file.ndjson.gz").await;
     assert!(town.store.drop_day(&kind, day).await.unwrap());
     day
+}
+
+/// Days as files. When the file of one day is read, another one is dropped, as an upkeep does that has compared it before.
+struct Upkeep {
+    store: Arc<dyn Store>,
+    kind: ItemType,
+    reads: ArchiveDay,
+    drops: ArchiveDay,
+    has_dropped: AtomicBool,
+    lines: Mutex<BTreeMap<ArchiveDay, Vec<ArchivedItem>>>,
+}
+
+impl Upkeep {
+    /// With a file of the day that is dropped.
+    async fn new(town: &Town, kind: &str, reads: ArchiveDay, drops: ArchiveDay) -> Arc<Self> {
+        let upkeep = Self {
+            store: Arc::clone(&town.store),
+            kind: ItemType::new(kind),
+            reads,
+            drops,
+            has_dropped: AtomicBool::new(false),
+            lines: Mutex::default(),
+        };
+        upkeep.take(drops).await;
+        Arc::new(upkeep)
+    }
+
+    /// Its lines as the database has them.
+    async fn take(&self, day: ArchiveDay) {
+        let lines = self.store.archived_lines(&self.kind, day, None, 100).await;
+        let item = |line: String| serde_json::from_str(&line).unwrap();
+        let items = lines.unwrap().into_iter().map(item).collect();
+        self.lines.lock().unwrap().insert(day, items);
+    }
+
+    fn file(&self, day: ArchiveDay) -> Vec<ArchivedItem> {
+        let lines = self.lines.lock().unwrap();
+        lines.get(&day).cloned().unwrap_or_default()
+    }
+
+    async fn state(&self, day: ArchiveDay) -> DayState {
+        let view = self.store.archived_day(&self.kind, day).await.unwrap();
+        view.unwrap().state
+    }
+}
+
+#[async_trait]
+impl ExportedFiles for Upkeep {
+    async fn has_any(
+        &self,
+        kind: &ItemType,
+        day: ArchiveDay,
+        sought: &dyn Sought,
+    ) -> Result<bool, FileTrouble> {
+        if day == self.reads && !self.has_dropped.swap(true, Ordering::SeqCst) {
+            if self.state(self.drops).await == DayState::Closed {
+                mark(&*self.store, kind, self.drops, "file.ndjson.gz").await;
+            }
+            assert!(self.store.drop_day(kind, self.drops).await.unwrap());
+        }
+        Ok(sought.is_among(&self.file(day)).await.unwrap())
+    }
+
+    async fn restore(&self, kind: &ItemType, day: ArchiveDay) -> Result<(), FileTrouble> {
+        let (store, items) = (&self.store, self.file(day));
+        let checked = store.check_restore(kind, day, items.clone(), RestoredFor::Erasing);
+        checked.await.unwrap();
+        let remembered = kind.as_str() == "PAYMENT";
+        let restored = store.restore_items(kind, day, items, remembered);
+        restored.await.unwrap();
+        let export = DayExport {
+            file: "file.ndjson.gz".into(),
+            digest: "file".into(),
+            at: store.now().await.unwrap(),
+        };
+        let completed = store.complete_day(kind, day, Some(export));
+        completed.await.unwrap();
+        Ok(())
+    }
+
+    async fn export(&self, kind: &ItemType, day: ArchiveDay) -> Result<(), FileTrouble> {
+        if self.state(day).await == DayState::Dropped {
+            return Err(FileTrouble::Lasting("it is in a file only".into()));
+        }
+        self.take(day).await;
+        mark(&*self.store, kind, day, "file.ndjson.gz").await;
+        Ok(())
+    }
+
+    async fn drop_day(&self, kind: &ItemType, day: ArchiveDay) -> Result<(), FileTrouble> {
+        assert!(self.store.drop_day(kind, day).await.unwrap());
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_day_that_is_dropped_while_others_are_erased_is_erased_in_its_file() {
+    let town = Town::new(1000).await;
+    let first = dropped(&town, "b").await;
+    let day = exported(&town).await;
+    let files = Upkeep::new(&town, "PAYMENT", first, day).await;
+    let done = erase_with(&town, "1", by_account(), Some(files.clone())).await;
+    assert_eq!((done.archived, done.files, done.left_out), (1, 1, 0));
+    assert_eq!(files.file(day)[0].body.as_deref(), Some("{}"));
+}
+
+/// Its lines were compared with the file, then they were erased, then it was dropped: the file has the content, and the id is
+/// known as erased.
+#[tokio::test]
+async fn a_day_that_is_dropped_while_it_is_erased_is_erased_in_its_file() {
+    for by_item in [false, true] {
+        let town = Town::new(1000).await;
+        let day = exported(&town).await;
+        let files = Upkeep::new(&town, "PAYMENT", day, day).await;
+        let wish = if by_item {
+            ErasureWish::Item(Item::new(&ItemType::new("PAYMENT"), &ItemId::new("a")))
+        } else {
+            by_account()
+        };
+        let done = erase_with(&town, "1", wish, Some(files.clone())).await;
+        assert_eq!((done.files, done.left_out), (1, 0), "{done:?}");
+        assert_eq!(files.file(day)[0].body.as_deref(), Some("{}"));
+        assert_eq!(files.state(day).await, DayState::Dropped);
+    }
+}
+
+/// The first erasure has no folder, and says so. The second one erases no payment: it was erased before.
+#[tokio::test]
+async fn a_notification_in_a_file_is_found_by_a_later_erasure() {
+    let town = Town::new(1000).await;
+    let (kind, news) = ("NOTIFICATION", ItemType::new("NOTIFICATION"));
+    end_some(&town, "PAYMENT", &[("a", &of(ACCOUNT))]).await;
+    end_some(&town, kind, &[("n", &about("a")), ("m", &about("b"))]).await;
+    let day = ArchiveDay::of(town.store.now().await.unwrap());
+    move_all(&town, &["PAYMENT", kind]).await;
+    town.store.close_days(&news, day.after(1)).await.unwrap();
+    mark(&*town.store, &news, day, "file.ndjson.gz").await;
+    let files = Upkeep::new(&town, kind, day.before(1), day).await;
+    assert!(town.store.drop_day(&news, day).await.unwrap());
+    let first = erase(&town, "1").await;
+    assert_eq!((first.archived, first.left_out), (1, 1), "{first:?}");
+    for (id, expected) in [("2", (1, 1)), ("3", (0, 0))] {
+        let done = erase_with(&town, id, by_account(), Some(files.clone())).await;
+        assert_eq!((done.archived, done.files), expected, "{done:?}");
+        let bodies = files.file(day).into_iter().map(|line| line.body.unwrap());
+        assert_eq!(bodies.collect::<Vec<_>>(), [about("b"), "{}".to_owned()]);
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! A store with a lane and a few items, and an engine that does as it is told.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 pub(crate) struct Town {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) time: MovableTime,
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
 }
 
 pub(crate) fn item_type() -> ItemType {
@@ -69,11 +70,16 @@ impl Town {
         let town = Self {
             store,
             time,
-            _folder: folder,
+            folder,
         };
         town.lane("default", per_second).await;
         town.configure(ItemTypeConfig::default()).await;
         town
+    }
+
+    /// Of a store in files.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.as_ref().unwrap().path()
     }
 
     pub(crate) async fn lane(&self, name: &str, per_second: u32) {
@@ -144,7 +150,7 @@ impl Town {
     }
 }
 
-fn new_item(id: &str, lane: &str) -> NewItem {
+pub(crate) fn new_item(id: &str, lane: &str) -> NewItem {
     let money = Money {
         minor: 100,
         currency: Currency::from_code("EUR").unwrap(),

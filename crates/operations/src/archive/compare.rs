@@ -72,7 +72,11 @@ pub(super) async fn next(
     blocking(move || reading.page(most).map(|lines| (lines, reading))).await
 }
 
-async fn check(folder: &Folder, manifest: &Manifest, reading: Reading) -> ArchiveResult<()> {
+pub(super) async fn check(
+    folder: &Folder,
+    manifest: &Manifest,
+    reading: Reading,
+) -> ArchiveResult<()> {
     let contents = blocking(move || reading.end()).await?;
     let file = || folder.shown(&manifest.file);
     let checked = manifest.check(&contents);

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tollgate_core::actor;
-use tollgate_core::archive::{ArchiveDay, ArchivedItem};
+use tollgate_core::archive::ArchiveDay;
 use tollgate_core::id::ItemType;
-use tollgate_core::ports::Author;
-use tollgate_dispatch::{ExportedFiles, FileTrouble, IsSought};
+use tollgate_core::ports::{Author, RestoredFor};
+use tollgate_dispatch::{ExportedFiles, FileTrouble, Sought};
 
-use super::{ArchiveError, ArchiveResult, Exports, TypeDay};
+use super::compare::{check, next, open};
+use super::restore::items;
+use super::{ArchiveError, ArchiveResult, Exports, LINES_AT_ONCE, TypeDay};
 
 /// Somebody else may be working in the folder: so often it is tried again, and so long it waits in between.
 const MOST_TRIES: u32 = 30;
@@ -21,12 +23,12 @@ impl ExportedFiles for Exports {
         &self,
         item_type: &ItemType,
         day: ArchiveDay,
-        is_sought: IsSought<'_>,
+        sought: &dyn Sought,
     ) -> Result<bool, FileTrouble> {
         let of = of(item_type, day);
         let mut tries = Tries::default();
         loop {
-            match self.any_line(&of, is_sought).await {
+            match self.any_line(&of, sought).await {
                 Ok(any) => return Ok(any),
                 Err(error) => tries.another_after(error).await?,
             }
@@ -37,7 +39,8 @@ impl ExportedFiles for Exports {
         let of = of(item_type, day);
         let mut tries = Tries::default();
         loop {
-            match self.restore(&of, &by()).await.map(drop) {
+            let restored = self.restore(&of, RestoredFor::Erasing, &by());
+            match restored.await.map(drop) {
                 Ok(()) => return Ok(()),
                 Err(error) => tries.another_after(error).await?,
             }
@@ -68,20 +71,23 @@ impl ExportedFiles for Exports {
 }
 
 impl Exports {
-    async fn any_line(&self, of: &TypeDay, is_sought: IsSought<'_>) -> ArchiveResult<bool> {
+    async fn any_line(&self, of: &TypeDay, sought: &dyn Sought) -> ArchiveResult<bool> {
         let (folder, _held) = self.hold().await?;
         let manifest = self.exported_manifest(&folder, of).await?;
+        let mut reading = open(&folder, &manifest.file).await?;
         let mut any = false;
-        let look = |lines: Vec<String>| {
-            for line in &lines {
-                let item: ArchivedItem = serde_json::from_str(line)
-                    .map_err(|e| format!("has a line that is not an archived item: {e}"))?;
-                any |= is_sought(&item);
+        loop {
+            let (lines, rest) = next(reading, LINES_AT_ONCE as usize).await?;
+            if lines.is_empty() {
+                check(&folder, &manifest, rest).await?;
+                return Ok(any);
             }
-            Ok(())
-        };
-        self.read_all(&folder, &manifest, look).await?;
-        Ok(any)
+            let file = || folder.shown(&manifest.file);
+            let wrong = |why| ArchiveError::Mismatch(format!("{} {why}", file()));
+            let items = items(of, &lines).map_err(wrong)?;
+            any = any || sought.is_among(&items).await?;
+            reading = rest;
+        }
     }
 }
 

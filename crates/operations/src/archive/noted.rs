@@ -36,7 +36,7 @@ impl Exports {
     /// Days whose files are known to be bad.
     pub(super) async fn bad_days(&self) -> ArchiveResult<Vec<TypeDay>> {
         let troubles = self.store.day_troubles(MOST_DAYS).await?;
-        let of_files = troubles.into_iter().filter(|it| it.step != DayStep::Move);
+        let of_files = troubles.into_iter().filter(|it| it.step.is_of_file());
         let of = of_files.map(|it| TypeDay {
             item_type: it.item_type,
             day: it.day,

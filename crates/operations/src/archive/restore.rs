@@ -1,7 +1,7 @@
 //! Brings a day back from its file into the archive of the database, where everything answers again.
 
 use tollgate_core::archive::{ArchivedItem, DayExport, DayState};
-use tollgate_core::ports::{Author, StoreError};
+use tollgate_core::ports::{Author, RestoredFor, StoreError};
 
 use super::compare::{next, open};
 use super::edges::edge;
@@ -36,9 +36,14 @@ impl Restored {
 impl Exports {
     /// All of the file is checked before its first line is written. A restore that was cut off is repeated whole; one of
     /// a day that the database has changes nothing. An exported day of which the database has lost lines gets them back.
-    pub async fn restore(&self, of: &TypeDay, by: &Author) -> ArchiveResult<Restored> {
+    pub async fn restore(
+        &self,
+        of: &TypeDay,
+        what_for: RestoredFor,
+        by: &Author,
+    ) -> ArchiveResult<Restored> {
         let (folder, _held) = self.hold().await?;
-        let restored = self.bring_back(&folder, of, by).await;
+        let restored = self.bring_back(&folder, of, what_for, by).await;
         self.with_remedy(of, restored).await
     }
 
@@ -46,6 +51,7 @@ impl Exports {
         &self,
         folder: &Folder,
         of: &TypeDay,
+        what_for: RestoredFor,
         by: &Author,
     ) -> ArchiveResult<Restored> {
         let state = self.day(of).await?.map(|day| day.state);
@@ -53,7 +59,8 @@ impl Exports {
             return Ok(Restored::NeverGone);
         }
         let manifest = self.exported_manifest(folder, of).await?;
-        self.may_be_put_back(folder, of, &manifest).await?;
+        self.may_be_put_back(folder, of, &manifest, what_for)
+            .await?;
         let is_exported = state == Some(DayState::Exported);
         if is_exported && self.is_there(folder, of, &manifest).await? {
             return Ok(Restored::AlreadyThere);
@@ -93,6 +100,7 @@ impl Exports {
         folder: &Folder,
         of: &TypeDay,
         manifest: &Manifest,
+        what_for: RestoredFor,
     ) -> ArchiveResult<()> {
         let belongs = |lines: Vec<String>| items(of, &lines).map(drop);
         self.read_all(folder, manifest, belongs).await?;
@@ -103,7 +111,8 @@ impl Exports {
                 return Ok(());
             }
             let items = items(of, &lines).map_err(ArchiveError::Mismatch)?;
-            let checked = self.store.check_restore(&of.item_type, of.day, items);
+            let (item_type, day) = (&of.item_type, of.day);
+            let checked = self.store.check_restore(item_type, day, items, what_for);
             checked.await.map_err(|error| refused(of, error))?;
             reading = rest;
         }
@@ -167,7 +176,7 @@ fn refused(of: &TypeDay, error: StoreError) -> ArchiveError {
 }
 
 /// The items of some lines; the error fits behind the name of their file.
-fn items(of: &TypeDay, lines: &[String]) -> Result<Vec<ArchivedItem>, String> {
+pub(super) fn items(of: &TypeDay, lines: &[String]) -> Result<Vec<ArchivedItem>, String> {
     lines.iter().map(|line| item(of, line)).collect()
 }
 

@@ -881,7 +881,7 @@ CREATE TABLE archive_trouble (
     day       bigint NOT NULL,
     step      text   COLLATE "C" NOT NULL
         CONSTRAINT archive_trouble_step_known
-        CHECK (step IN ('MOVE', 'EXPORT', 'VERIFY', 'DROP')),
+        CHECK (step IN ('MOVE', 'ARCHIVE', 'EXPORT', 'VERIFY', 'DROP')),
     why       text   NOT NULL,
     since     bigint NOT NULL,
     PRIMARY KEY (item_type, day, step)

@@ -676,7 +676,7 @@ CREATE TABLE archive_trouble (
     day       INTEGER NOT NULL,
     step      TEXT    NOT NULL
         CONSTRAINT archive_trouble_step_known
-        CHECK (step IN ('MOVE', 'EXPORT', 'VERIFY', 'DROP')),
+        CHECK (step IN ('MOVE', 'ARCHIVE', 'EXPORT', 'VERIFY', 'DROP')),
     why       TEXT    NOT NULL,
     since     INTEGER NOT NULL,
     PRIMARY KEY (item_type, day, step)

@@ -63,19 +63,23 @@ impl<D: Database> Accounts for StoreOn<D> {
     }
 
     async fn audit_log(&self, wanted: AuditWanted) -> StoreResult<Page<AuditEntry, i64>> {
+        let (asked, read) = (
+            rows_needed(wanted.limit, wanted.is_filtered()),
+            wanted.clone(),
+        );
+        let hot = self.read(move |tx| async move {
+            let rows = log::entries(&tx, &read, asked).await?;
+            rows.iter().map(entry_from).collect::<StoreResult<_>>()
+        });
+        let hot = hot.await?;
+        // Read last: an item that moves meanwhile is seen twice, and not missed. Its entries keep their numbers.
         let archived = match &wanted.item {
             Some(item) => self.remembered(item).await?.and_then(|view| view.archived),
             None => None,
         };
         let archived = archived.map(|from| from.audit).unwrap_or_default();
-        self.read(move |tx| async move {
-            let asked = rows_needed(wanted.limit, wanted.is_filtered());
-            let rows = log::entries(&tx, &wanted, asked).await?;
-            let entries = rows.iter().map(entry_from).collect::<StoreResult<_>>()?;
-            let entries = log::with_archived(&wanted, entries, archived, asked);
-            Ok(wanted.page(entries, asked))
-        })
-        .await
+        let entries = log::with_archived(&wanted, hot, archived, asked);
+        Ok(wanted.page(entries, asked))
     }
 }
 

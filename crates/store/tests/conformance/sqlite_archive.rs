@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::Connection;
-use tollgate_core::archive::ArchiveDay;
+use tollgate_core::archive::{ArchiveDay, DayState};
 use tollgate_core::id::{BatchId, FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::money::{Currency, Money};
@@ -191,6 +191,37 @@ async fn a_copy_that_a_crash_has_left_is_removed_before_its_day_is_closed() {
     assert_eq!(move_all(&store).await.unwrap(), 1);
     store.close_days(&payments(), first.after(2)).await.unwrap();
     assert_eq!(lines(first.after(1)).await, 1, "an item of its day stays");
+}
+
+#[tokio::test]
+async fn a_copy_that_a_crash_has_left_in_a_closed_day_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let time = MovableTime::default();
+    with_one_ended(folder.path(), &time).await;
+    let day = ArchiveDay::of(open(folder.path(), &time).now().await.unwrap()).before(1);
+    // Others ended on it, and it was closed. Then the item is copied, and taking it out fails.
+    let database = Connection::open(folder.path().join("tollgate.db")).unwrap();
+    let damage = format!(
+        "INSERT INTO archived_day (item_type, day, state) VALUES ('PAYMENT', {}, 'CLOSED');
+         CREATE TRIGGER cut BEFORE DELETE ON item_queue BEGIN SELECT raise(ABORT, 'cut'); END;",
+        day.number()
+    );
+    database.execute_batch(&damage).unwrap();
+    let store = open(folder.path(), &time);
+    move_all(&store).await.unwrap_err();
+    let lines = async || {
+        let lines = store.archived_lines(&payments(), day, None, 10).await;
+        lines.unwrap().len()
+    };
+    assert_eq!(lines().await, 1, "the copy");
+    // It is reopened, and ends a day later.
+    let later = "DROP TRIGGER cut;
+         UPDATE item_queue SET finished_at = finished_at + 86400000000";
+    database.execute_batch(later).unwrap();
+    store.close_days(&payments(), day.after(1)).await.unwrap();
+    assert_eq!(lines().await, 0, "its item is hot");
+    let view = store.archived_day(&payments(), day).await.unwrap();
+    assert_eq!(view.unwrap().state, DayState::Closed);
 }
 
 #[tokio::test]

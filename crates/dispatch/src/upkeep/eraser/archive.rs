@@ -3,23 +3,24 @@
 
 use std::collections::HashSet;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayState, DayView};
 use tollgate_core::erasure::{Erasable, ErasureStage, ErasureWish, erase_archived};
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
-    AuditWanted, ErasureProgress, ErasureView, KnownAsked, KnownContent, NewAudit, StoreError,
-    StoreResult,
+    ErasureProgress, ErasureView, KnownAsked, KnownContent, NewAudit, StoreError, StoreResult,
 };
 
-use super::files::{Written, is_outdated};
+use super::files::{Sought, Written, is_outdated};
 use super::{Eraser, REST};
 
 const PAYMENT: &str = "PAYMENT";
 const NOTIFICATION: &str = "NOTIFICATION";
 const DAYS_AT_ONCE: u32 = 100;
 const LINES_AT_ONCE: u32 = 200;
-const ENTRIES_AT_ONCE: u32 = 1000;
+/// A day that was dropped while its lines were erased is begun again from its file, so often at a time.
+const MOST_DROPS: u32 = 10;
 
 /// Where it stands: behind an item of a day of a type, or behind the day.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -59,6 +60,37 @@ fn types(stage: ErasureStage) -> &'static [&'static str] {
     }
 }
 
+fn is_dropped(view: &DayView) -> bool {
+    view.state == DayState::Dropped
+}
+
+/// Whether it is the line of this item, with its content.
+fn is_unerased(line: &ArchivedItem, item: &Item) -> bool {
+    line.id == item.id && line.content_hash.is_some()
+}
+
+/// What an erasure seeks in files as it does in lines.
+struct OfErasure<'e>(&'e Eraser, &'e ErasureView);
+
+#[async_trait]
+impl Sought for OfErasure<'_> {
+    async fn is_among(&self, items: &[ArchivedItem]) -> StoreResult<bool> {
+        let Self(eraser, erasure) = self;
+        let erased_payments = eraser.erased_payments(items).await?;
+        let is_sought = |it: &ArchivedItem| eraser.is_sought(erasure, it, &erased_payments);
+        Ok(items.iter().any(is_sought))
+    }
+}
+
+struct OneItem<'i>(&'i Item);
+
+#[async_trait]
+impl Sought for OneItem<'_> {
+    async fn is_among(&self, items: &[ArchivedItem]) -> StoreResult<bool> {
+        Ok(items.iter().any(|line| is_unerased(line, self.0)))
+    }
+}
+
 impl Eraser {
     pub(super) async fn archive(&self, erasure: &ErasureView) -> StoreResult<()> {
         let mut place: Place = match erasure.after.as_str() {
@@ -82,45 +114,33 @@ impl Eraser {
         Ok(())
     }
 
-    /// By its id the day is known.
+    /// By its id the day is known; that of a copy beside a hot item, by its line.
     async fn archived_item(
         &self,
         erasure: &ErasureView,
         item: &Item,
         place: &mut Place,
     ) -> StoreResult<()> {
-        let kind = &item.item_type;
         let asked = KnownAsked {
             item: item.clone(),
             content_hash: String::new(),
         };
         let known = self.store.known(vec![asked]).await?;
-        let known = known.into_iter().next().flatten();
-        let dropped = known.filter(|it| it.state == DayState::Dropped);
-        let is_it = |line: &ArchivedItem| line.id == item.id && line.content_hash.is_some();
-        let mut is_back = false;
-        if let Some(known) = &dropped {
-            is_back = self.brought_back(erasure, kind, known.day, &is_it).await?;
-        }
-        let found = self.store.archived_item(item).await?;
-        let day = found.as_ref().map(ArchivedItem::day);
-        let found = found.filter(is_it);
-        if found.is_some() {
-            self.note_change(erasure, place).await?;
-        }
-        let erased = self
-            .erase_lines(erasure, found.into_iter().collect())
-            .await?;
-        let written = match day {
-            Some(day) if is_back => self.file_and_drop(erasure, kind, day).await?,
-            Some(day) => {
-                self.file_again(erasure, kind, day, place.is_changed)
-                    .await?
+        let day = match known.into_iter().next().flatten() {
+            Some(known) => Some(known.day),
+            None => {
+                let copy = self.store.archived_item(item).await?;
+                copy.map(|line| line.day())
             }
-            None => Written::No,
         };
+        let mut written = None;
+        if let Some(day) = day {
+            let kind = &item.item_type;
+            written = self.day(erasure, kind, day, Some(item), place).await?;
+        }
         *place = Place::of_type(place.kind + 1);
-        self.note(erasure, place, erased, written).await
+        let written = written.unwrap_or(Written::No);
+        self.note(erasure, place, 0, written).await
     }
 
     async fn days(&self, erasure: &ErasureView, place: &mut Place) -> StoreResult<()> {
@@ -143,48 +163,110 @@ impl Eraser {
                     place.behind_the_day();
                     place.day = Some(day.day);
                 }
-                self.day(erasure, &day, place).await?;
+                let touched = self.day(erasure, &kind, day.day, None, place).await?;
+                place.behind_the_day();
+                // A later try names what was left out here a second time, unless it begins behind it.
+                if let Some(written) = touched {
+                    self.note(erasure, place, 0, written).await?;
+                }
             }
         }
     }
 
+    /// Erases what is sought of a day, or one item of it, wherever the day is by now: it may be dropped at any moment. None
+    /// if there was nothing to be done.
     async fn day(
         &self,
         erasure: &ErasureView,
-        view: &DayView,
+        kind: &ItemType,
+        day: ArchiveDay,
+        one: Option<&Item>,
         place: &mut Place,
-    ) -> StoreResult<()> {
-        let (kind, day) = (&view.item_type, view.day);
-        let written = if view.state == DayState::Dropped {
-            let sought = self.sought_in_files(erasure, kind).await?;
-            let is_sought = |line: &ArchivedItem| self.is_sought(erasure, line, &sought);
-            if self.brought_back(erasure, kind, day, &is_sought).await? {
-                self.lines(erasure, kind, day, place).await?;
-                self.file_and_drop(erasure, kind, day).await?
-            } else {
-                Written::No
+    ) -> StoreResult<Option<Written>> {
+        let mut touched = None;
+        for _ in 0..MOST_DROPS {
+            let view = self.store.archived_day(kind, day).await?;
+            let in_file = view.as_ref().is_some_and(is_dropped);
+            if in_file {
+                touched = touched.or(Some(Written::No));
+                // All of its lines come back, those before this place, too.
+                place.after = None;
+                if !self.is_back(erasure, kind, day, one).await? {
+                    return Ok(touched);
+                }
             }
-        } else {
-            self.lines(erasure, kind, day, place).await?;
-            if !place.is_changed && !is_outdated(view) {
-                place.behind_the_day();
-                return Ok(());
+            let is_whole = match one {
+                Some(item) => self.line(erasure, item, place).await?,
+                None => self.lines(erasure, kind, day, place).await?,
+            };
+            if !is_whole {
+                continue;
             }
-            self.file_again(erasure, kind, day, place.is_changed)
-                .await?
-        };
-        // A later try names what was left out here a second time, unless it begins behind it.
-        place.behind_the_day();
-        self.note(erasure, place, 0, written).await
+            if in_file {
+                touched = Some(self.file_and_drop(erasure, kind, day).await?);
+                if touched == Some(Written::Again) {
+                    return Ok(touched);
+                }
+            } else if place.is_changed || view.as_ref().is_some_and(is_outdated) {
+                let again = self.file_again(erasure, kind, day, place.is_changed);
+                touched = Some(again.await?);
+            }
+            let view = self.store.archived_day(kind, day).await?;
+            if !view.as_ref().is_some_and(is_dropped) {
+                return Ok(touched);
+            }
+        }
+        Err(StoreError::Unavailable(format!(
+            "{kind} of {day} was dropped again and again while it was erased; the erasure tries again"
+        )))
     }
 
+    /// A day that is in a file only, if the file has something that is sought.
+    async fn is_back(
+        &self,
+        erasure: &ErasureView,
+        kind: &ItemType,
+        day: ArchiveDay,
+        one: Option<&Item>,
+    ) -> StoreResult<bool> {
+        match one {
+            Some(item) => {
+                let sought = OneItem(item);
+                self.brought_back(erasure, kind, day, &sought).await
+            }
+            None => {
+                let sought = OfErasure(self, erasure);
+                self.brought_back(erasure, kind, day, &sought).await
+            }
+        }
+    }
+
+    /// False if its day was dropped meanwhile.
+    async fn line(
+        &self,
+        erasure: &ErasureView,
+        item: &Item,
+        place: &mut Place,
+    ) -> StoreResult<bool> {
+        let found = self.store.archived_item(item).await?;
+        let found = found.filter(|line| is_unerased(line, item));
+        let Some(line) = found else {
+            return Ok(true);
+        };
+        self.note_change(erasure, place).await?;
+        let erased = self.erase_lines(erasure, vec![line]).await?;
+        self.note(erasure, place, erased, Written::No).await?;
+        Ok(erased > 0)
+    }
+
+    /// False if the day was dropped meanwhile.
     async fn lines(
         &self,
         erasure: &ErasureView,
         kind: &ItemType,
         day: ArchiveDay,
         place: &mut Place,
-    ) -> StoreResult<()> {
+    ) -> StoreResult<bool> {
         loop {
             let after = place.after.as_ref();
             let lines = self.store.archived_lines(kind, day, after, LINES_AT_ONCE);
@@ -196,16 +278,20 @@ impl Eraser {
             let items = lines.iter().map(read);
             let items = items.collect::<StoreResult<Vec<ArchivedItem>>>()?;
             let Some(last) = items.last() else {
-                return Ok(());
+                return Ok(true);
             };
             let last = last.id.clone();
-            let erased_payments = self.erased_payments(kind, &items).await?;
+            let erased_payments = self.erased_payments(&items).await?;
             let is_sought = |it: &ArchivedItem| self.is_sought(erasure, it, &erased_payments);
             let sought: Vec<_> = items.into_iter().filter(is_sought).collect();
             if !sought.is_empty() {
                 self.note_change(erasure, place).await?;
             }
+            let wanted = sought.len() as u64;
             let erased = self.erase_lines(erasure, sought).await?;
+            if erased < wanted {
+                return Ok(false);
+            }
             place.after = Some(last);
             self.note(erasure, place, erased, Written::No).await?;
             tokio::time::sleep(REST).await;
@@ -234,18 +320,17 @@ impl Eraser {
     }
 
     /// Which payments of these notifications were erased, be they hot or in the archive.
-    async fn erased_payments(
-        &self,
-        kind: &ItemType,
-        items: &[ArchivedItem],
-    ) -> StoreResult<HashSet<ItemId>> {
-        if kind.as_str() != NOTIFICATION {
-            return Ok(HashSet::new());
-        }
+    async fn erased_payments(&self, items: &[ArchivedItem]) -> StoreResult<HashSet<ItemId>> {
+        let news = items
+            .iter()
+            .filter(|it| it.item_type.as_str() == NOTIFICATION);
         let payment = |item: &ArchivedItem| (self.rules.payment)(item.body.as_deref()?);
-        let ids = items.iter().filter_map(payment);
+        let ids = news.filter_map(payment);
         let of = ItemType::new(PAYMENT);
         let items: Vec<Item> = ids.map(|id| Item::new(&of, &id)).collect();
+        if items.is_empty() {
+            return Ok(HashSet::new());
+        }
         let hot = self.store.erasable(items.clone()).await?;
         let hot = hot.into_iter().filter(Erasable::is_erased);
         let mut erased: HashSet<ItemId> = hot.map(|it| it.item.id).collect();
@@ -260,41 +345,6 @@ impl Eraser {
             }
         }
         Ok(erased)
-    }
-
-    /// Files are read without asking the store about each line: the payments that this erasure has erased, by its own
-    /// entries in the audit log.
-    async fn sought_in_files(
-        &self,
-        erasure: &ErasureView,
-        kind: &ItemType,
-    ) -> StoreResult<HashSet<ItemId>> {
-        let mut erased = HashSet::new();
-        if kind.as_str() != NOTIFICATION || self.files.is_none() {
-            return Ok(erased);
-        }
-        let mut after = None;
-        loop {
-            let wanted = AuditWanted {
-                action: Some("ERASED".to_owned()),
-                after,
-                limit: ENTRIES_AT_ONCE,
-                ..AuditWanted::default()
-            };
-            let page = self.store.audit_log(wanted).await?;
-            let is_old = page.items.iter().any(|it| it.at < erasure.started_at);
-            let mine = page.items.into_iter().filter(|entry| {
-                let (id, rest) = entry.detail.split_once(':').unwrap_or_default();
-                id == erasure.id.as_str() && !rest.is_empty()
-            });
-            let payments = mine.filter_map(|entry| entry.item);
-            let payments = payments.filter(|item| item.item_type.as_str() == PAYMENT);
-            erased.extend(payments.map(|item| item.id));
-            after = page.next;
-            if after.is_none() || is_old {
-                return Ok(erased);
-            }
-        }
     }
 
     /// The entry in the audit log comes first: after a crash it is there twice rather than not at all.

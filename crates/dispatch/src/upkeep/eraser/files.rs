@@ -9,8 +9,22 @@ use tollgate_core::ports::{ErasureProgress, ErasureView, StoreError, StoreResult
 
 use super::Eraser;
 
-/// Which lines are to be erased.
-pub type IsSought<'a> = &'a (dyn Fn(&ArchivedItem) -> bool + Send + Sync);
+/// Which lines of a file are to be erased.
+#[async_trait]
+pub trait Sought: Send + Sync {
+    /// Whether any of a page of them is.
+    async fn is_among(&self, items: &[ArchivedItem]) -> StoreResult<bool>;
+}
+
+/// To see whether a file can be read.
+struct Nothing;
+
+#[async_trait]
+impl Sought for Nothing {
+    async fn is_among(&self, _: &[ArchivedItem]) -> StoreResult<bool> {
+        Ok(false)
+    }
+}
 
 /// The folder of exports, as an erasure needs it. Each call leaves a complete export, the old one or the new.
 #[async_trait]
@@ -20,7 +34,7 @@ pub trait ExportedFiles: Send + Sync {
         &self,
         item_type: &ItemType,
         day: ArchiveDay,
-        is_sought: IsSought<'_>,
+        sought: &dyn Sought,
     ) -> Result<bool, FileTrouble>;
 
     /// Brings a day that is in a file only back into the database.
@@ -79,13 +93,13 @@ impl Eraser {
             return Ok(Written::No);
         };
         // After a change of the folder the file is in another one, which nothing reaches.
-        let missing = match files.has_any(item_type, day, &|_| false).await {
+        let missing = match files.has_any(item_type, day, &Nothing).await {
             Ok(_) => None,
             Err(FileTrouble::Lasting(why)) => Some(why),
             Err(FileTrouble::Passing(why)) => return Err(StoreError::Unavailable(why)),
         };
         let written = files.export(item_type, day).await;
-        let written = self.or_left_out(erasure, item_type, day, written).await?;
+        let written = self.or_dropped(erasure, item_type, day, written).await?;
         if written == Written::Again
             && let Some(why) = missing
         {
@@ -101,7 +115,7 @@ impl Eraser {
         erasure: &ErasureView,
         item_type: &ItemType,
         day: ArchiveDay,
-        is_sought: IsSought<'_>,
+        sought: &dyn Sought,
     ) -> StoreResult<bool> {
         let Some(files) = &self.files else {
             let view = self.store.archived_day(item_type, day).await?;
@@ -110,7 +124,7 @@ impl Eraser {
                 .await?;
             return Ok(false);
         };
-        let found = match files.has_any(item_type, day, is_sought).await {
+        let found = match files.has_any(item_type, day, sought).await {
             Ok(false) => return Ok(false),
             Ok(true) => files.restore(item_type, day).await,
             Err(trouble) => Err(trouble),
@@ -133,6 +147,23 @@ impl Eraser {
             Ok(()) => files.drop_day(item_type, day).await,
             Err(trouble) => Err(trouble),
         };
+        self.or_dropped(erasure, item_type, day, written).await
+    }
+
+    /// A day that somebody else has dropped meanwhile is looked at again, and nothing of it is left out.
+    async fn or_dropped(
+        &self,
+        erasure: &ErasureView,
+        item_type: &ItemType,
+        day: ArchiveDay,
+        written: Result<(), FileTrouble>,
+    ) -> StoreResult<Written> {
+        if let Err(FileTrouble::Lasting(_)) = &written {
+            let view = self.store.archived_day(item_type, day).await?;
+            if view.is_some_and(|view| view.state == DayState::Dropped) {
+                return Ok(Written::No);
+            }
+        }
         self.or_left_out(erasure, item_type, day, written).await
     }
 

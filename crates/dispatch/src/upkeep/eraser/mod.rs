@@ -12,7 +12,7 @@ use tollgate_core::erasure::{BodyRules, ErasureStage};
 use tollgate_core::id::Item;
 use tollgate_core::ports::{ErasureProgress, ErasureView, Purged, Store, StoreError, StoreResult};
 
-pub use files::{ExportedFiles, FileTrouble, IsSought};
+pub use files::{ExportedFiles, FileTrouble, Sought};
 
 use crate::every::Every;
 

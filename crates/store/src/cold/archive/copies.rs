@@ -1,7 +1,8 @@
 //! Copies that a move has left in the file of a month without taking their items out of the hot tables: what changed
 //! between the two, and what a crash left. They would count as items of their day that were neither exported nor restored.
 //!
-//! Each is deleted only as it was written, and never beside a move (`Database::alone_in_archive`). PostgreSQL has no copies.
+//! They are in open days only: a day that was closed is opened again before anything is copied into it. Each is deleted only
+//! as it was written, and never beside a move (`Database::alone_in_archive`). PostgreSQL has no copies.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -19,6 +19,31 @@ pub(super) async fn opened(tx: &Tx, item_type: &ItemType, days: &BTreeSet<Archiv
     tx.execute_each(OPEN, days.collect()).await;
 }
 
+/// Those of these days that are closed or exported.
+pub(super) async fn ended(
+    tx: &Tx,
+    item_type: &ItemType,
+    days: &BTreeSet<ArchiveDay>,
+) -> StoreResult<BTreeSet<ArchiveDay>> {
+    // PostgreSQL has no copies.
+    const ENDED: Sql = Sql::each(
+        "SELECT day FROM archived_day
+         WHERE item_type = $1 AND day = $2 AND state IN ('CLOSED', 'EXPORTED')",
+        "",
+    );
+    let mut ended = BTreeSet::new();
+    for day in days {
+        if tx
+            .row(ENDED, params![item_type, day.number()])
+            .await
+            .is_some()
+        {
+            ended.insert(*day);
+        }
+    }
+    Ok(ended)
+}
+
 pub(super) async fn close(tx: &Tx, item_type: &ItemType, before: ArchiveDay) -> u64 {
     const CLOSE: &str = "UPDATE archived_day SET state = 'CLOSED'
          WHERE item_type = $1 AND day < $2 AND state = 'OPEN'";

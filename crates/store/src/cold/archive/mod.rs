@@ -26,7 +26,8 @@ use tollgate_core::Timestamp;
 use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport, DayState, DayView};
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{
-    Archive, ArchiveSizes, FoundIn, Known, KnownAsked, MoveWanted, Moved, Old, StoreResult,
+    Archive, ArchiveSizes, Era, FoundIn, Known, KnownAsked, MoveWanted, Moved, Old, RestoredFor,
+    StoreResult,
 };
 
 use crate::edges::edge;
@@ -36,7 +37,9 @@ use crate::urgency::Urgency;
 use lines::{item_from, line_from};
 use moving::{Next, may_go, next, take_out};
 use places::PAGE;
-use restore::{check_hot, check_known, check_lines, check_page, put_lines, rewrite_lines};
+use restore::{
+    begin_rewrite, check_hot, check_known, check_lines, check_page, put_lines, rewrite_lines,
+};
 use sizes::{parts, sizes};
 use sums::Accounting;
 use turns::move_calls;
@@ -88,15 +91,19 @@ impl<D: Database> Archive for StoreOn<D> {
         let _alone = self.0.alone_in_archive().await;
         let asked = wanted.clone();
         let found = self.read(move |tx| async move {
-            let mut found = next(&tx, &asked).await?;
+            let mut found = next(&tx, &asked, D::ARCHIVE_APART).await?;
             if D::ARCHIVE_APART {
                 found.ids = may_go(&tx, &asked, &found.ids).await?;
             }
             Ok(found)
         });
-        let Next { ids, mut said } = found.await?;
+        let found = found.await?;
+        let Next { ids, mut said, .. } = found;
         if ids.is_empty() {
             return Ok(said);
+        }
+        for day in found.without_room {
+            self.make_room(&wanted.item_type, day).await?;
         }
         let copied: Option<Arc<[ArchivedItem]>> = if D::ARCHIVE_APART {
             let copied = self.copy_apart(&wanted.item_type, &ids).await?;
@@ -260,12 +267,13 @@ impl<D: Database> Archive for StoreOn<D> {
         item_type: &ItemType,
         day: ArchiveDay,
         items: Vec<ArchivedItem>,
+        what_for: RestoredFor,
     ) -> StoreResult<()> {
         check_page(item_type, day, &items)?;
         let (kind, page) = (item_type.clone(), items.clone());
         self.read(move |tx| async move {
             check_hot(&tx, &kind, &page).await?;
-            check_known(&tx, &page).await
+            check_known(&tx, &page, what_for).await
         })
         .await?;
         self.read_archive(day, move |tx| async move { check_lines(&tx, &items).await })
@@ -332,13 +340,10 @@ impl<D: Database> Archive for StoreOn<D> {
 
     /// The ids first: a line that has its content is found again after a crash, and one that has lost it is not.
     async fn rewrite(&self, items: Vec<ArchivedItem>) -> StoreResult<u64> {
-        let erased = items.iter().filter(|item| item.content_hash.is_none());
-        let erased: Vec<Item> = erased.map(ArchivedItem::item).collect();
-        self.write(Urgency::Normal, move |tx| async move {
-            known::erase(&tx, &erased).await;
-            Ok(())
-        })
-        .await?;
+        let begun = self.write(Urgency::Normal, move |tx| async move {
+            begin_rewrite(&tx, items).await
+        });
+        let items = begun.await?;
         edge("erase-known");
         let mut by_day: BTreeMap<ArchiveDay, Vec<ArchivedItem>> = BTreeMap::new();
         for item in items {
@@ -372,6 +377,18 @@ impl<D: Database> Archive for StoreOn<D> {
                 days::forget(&tx, &item_type, before).await;
             }
             Ok(forgotten)
+        })
+        .await
+    }
+
+    async fn clock_era(&self) -> StoreResult<Era> {
+        const ERA: &str = "SELECT number, since FROM clock_era WHERE one = 1";
+        self.read(|tx| async move {
+            let era = tx.one(ERA, params![]).await?;
+            Ok(Era {
+                number: era.get("number")?,
+                since: era.get("since")?,
+            })
         })
         .await
     }

@@ -84,14 +84,32 @@ const IN_FILES: Sql = Sql::each(
             AND d.day = q.finished_at / 86400000000 AND d.state = 'DROPPED')",
 );
 
+/// Days on which they ended and that have no partition, where days have one: not even the day of the oldest acceptance is
+/// the first, once a clock was ahead when that item was accepted and behind when it ended.
+const WITHOUT_ROOM: Sql = Sql::each(
+    "",
+    "SELECT DISTINCT q.finished_at / 86400000000 AS day FROM item_queue q
+     WHERE q.item_type = $1
+       AND q.item_id IN (SELECT json_array_elements_text(CAST(CAST($2 AS text) AS json)))
+       AND q.finished_at IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM archived_day d WHERE d.item_type = q.item_type
+            AND d.day = q.finished_at / 86400000000 AND d.state = 'DROPPED')
+       AND NOT EXISTS (SELECT 1 FROM archive_trouble t WHERE t.item_type = q.item_type
+            AND t.day = q.finished_at / 86400000000 AND t.step = 'MOVE')
+       AND NOT EXISTS (SELECT 1 FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+            WHERE i.inhparent = CAST('archived_item' AS regclass)
+              AND c.relname = 'archived_' || lower(q.item_type) || '_' || q.finished_at / 86400000000)",
+);
+
 /// What a look at the hot tables has found.
 #[derive(Debug)]
 pub(super) struct Next {
     pub(super) ids: Vec<ItemId>,
     pub(super) said: Moved,
+    pub(super) without_room: Vec<ArchiveDay>,
 }
 
-pub(super) async fn next(tx: &Tx, wanted: &MoveWanted) -> StoreResult<Next> {
+pub(super) async fn next(tx: &Tx, wanted: &MoveWanted, apart: bool) -> StoreResult<Next> {
     let (at, id) = match &wanted.after {
         Some(key) => (key.at.as_microsecond(), key.id.as_str()),
         None => (i64::MIN, ""),
@@ -112,17 +130,31 @@ pub(super) async fn next(tx: &Tx, wanted: &MoveWanted) -> StoreResult<Next> {
         moved: 0,
         looked_at: u64::try_from(rows.len()).unwrap_or(u64::MAX),
         next: last,
-        in_files: in_files(tx, wanted, &ids).await?,
+        in_files: days_of(tx, IN_FILES, wanted, &ids).await?,
     };
-    Ok(Next { ids, said })
+    let without_room = if apart {
+        vec![]
+    } else {
+        days_of(tx, WITHOUT_ROOM, wanted, &ids).await?
+    };
+    Ok(Next {
+        ids,
+        said,
+        without_room,
+    })
 }
 
-async fn in_files(tx: &Tx, wanted: &MoveWanted, ids: &[ItemId]) -> StoreResult<Vec<ArchiveDay>> {
+async fn days_of(
+    tx: &Tx,
+    which: Sql,
+    wanted: &MoveWanted,
+    ids: &[ItemId],
+) -> StoreResult<Vec<ArchiveDay>> {
     if ids.is_empty() {
         return Ok(vec![]);
     }
     let asked = params![&wanted.item_type, ids_json(ids.iter())?];
-    let rows = tx.rows(IN_FILES, asked).await;
+    let rows = tx.rows(which, asked).await;
     rows.iter().map(|row| day_from(row, "day")).collect()
 }
 

@@ -3,15 +3,16 @@
 
 use std::collections::BTreeSet;
 
-use tollgate_core::archive::{ArchiveDay, ArchivedItem};
+use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayStep};
 use tollgate_core::id::{Item, ItemId, ItemType};
-use tollgate_core::ports::{Archive, ItemView, KnownAsked, StoreResult};
+use tollgate_core::ports::{Archive, DayTroubles, ItemView, KnownAsked, StoreResult};
 
-use super::known;
 use super::lines::{ids_json, item_from, line_from, lines};
 use super::moving::write_lines;
+use super::{days, known};
 use crate::sql::{Dialogue, Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
+use crate::urgency::Urgency;
 
 /// Lines of a day that are looked at together.
 pub(super) const PAGE: u32 = 500;
@@ -56,6 +57,7 @@ impl<D: Database> StoreOn<D> {
         let read = self.read(move |tx| async move { lines(&tx, &kind, &ids).await });
         let items = read.await?;
         let days: BTreeSet<ArchiveDay> = items.iter().map(ArchivedItem::day).collect();
+        self.reopen(item_type, &days).await?;
         for day in days {
             let of_day = items.iter().filter(|item| item.day() == day);
             let of_day: Vec<ArchivedItem> = of_day.cloned().collect();
@@ -63,6 +65,33 @@ impl<D: Database> StoreOn<D> {
             self.write_archive(day, copy).await?;
         }
         Ok(items)
+    }
+
+    /// Before the first copy: what a crash leaves of it is looked for in open days only.
+    async fn reopen(&self, item_type: &ItemType, days: &BTreeSet<ArchiveDay>) -> StoreResult<()> {
+        let (kind, asked) = (item_type.clone(), days.clone());
+        let ended = self.read(move |tx| async move { days::ended(&tx, &kind, &asked).await });
+        let (kind, ended) = (item_type.clone(), ended.await?);
+        if ended.is_empty() {
+            return Ok(());
+        }
+        self.write(Urgency::Normal, move |tx| async move {
+            days::opened(&tx, &kind, &ended).await;
+            Ok(())
+        })
+        .await
+    }
+
+    /// A day that has none because of what a person made in its place is noted, and nothing moves into it.
+    pub(super) async fn make_room(&self, item_type: &ItemType, day: ArchiveDay) -> StoreResult<()> {
+        match self.prepare_days(item_type, day, day).await {
+            Err(error) if !error.may_pass() => {
+                let why = error.to_string();
+                let noted = self.note_day_trouble(item_type, day, DayStep::Move, &why);
+                noted.await
+            }
+            made => made.map(drop),
+        }
     }
 
     /// An item of the archive whose id is remembered.

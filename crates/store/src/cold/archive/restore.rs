@@ -1,11 +1,14 @@
 //! Lines that come back: what a restore may bring, and what an erasure writes over.
 
-use tollgate_core::archive::{ArchiveDay, ArchivedItem};
-use tollgate_core::id::{ItemId, ItemType};
-use tollgate_core::ports::{StoreError, StoreResult};
+use std::collections::BTreeMap;
 
-use super::known;
+use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayState};
+use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::ports::{RestoredFor, StoreError, StoreResult};
+
 use super::lines::{ids_json, line_from, line_of, packed};
+use super::{days, known};
+use crate::cold::erasures::erase_settings;
 use crate::sql::{Sql, Tx, params};
 
 /// What a restore brings must be of the day that is restored.
@@ -47,8 +50,13 @@ pub(super) async fn check_hot(
     }
 }
 
-/// An id that is known must be known as this item: the same day, the same content, and erased only if the line is.
-pub(super) async fn check_known(tx: &Tx, items: &[ArchivedItem]) -> StoreResult<()> {
+/// An id that is known must be known as this item: the same day, the same content, and erased only if the line is or is
+/// about to be.
+pub(super) async fn check_known(
+    tx: &Tx,
+    items: &[ArchivedItem],
+    what_for: RestoredFor,
+) -> StoreResult<()> {
     let known = known::of_page(tx, items).await?;
     for item in items {
         let key = known::key(&item.item_type, &item.id);
@@ -58,6 +66,8 @@ pub(super) async fn check_known(tx: &Tx, items: &[ArchivedItem]) -> StoreResult<
         let wrong = if *day != item.day() {
             format!("is known as an item that ended on {day}")
         } else if *content == known::content_of(item) {
+            continue;
+        } else if *content == known::ERASED && what_for == RestoredFor::Erasing {
             continue;
         } else if *content == known::ERASED {
             "was erased, and the file has its content".to_owned()
@@ -106,6 +116,30 @@ async fn is_there(tx: &Tx, item: &ArchivedItem) -> StoreResult<bool> {
     Err(StoreError::Invalid(format!(
         "{name} is already in the archive with different content; it stays unchanged"
     )))
+}
+
+/// Those of these items whose days are in the database. In the transaction that makes their ids known as erased, their
+/// exports are outdated: a drop that has compared the lines before finds its day closed.
+pub(super) async fn begin_rewrite(
+    tx: &Tx,
+    mut items: Vec<ArchivedItem>,
+) -> StoreResult<Vec<ArchivedItem>> {
+    let mut is_dropped = BTreeMap::new();
+    for item in &items {
+        is_dropped.insert((item.item_type.clone(), item.day()), false);
+    }
+    for ((item_type, day), is_dropped) in &mut is_dropped {
+        *is_dropped = days::held(tx, item_type, *day).await? == Some(DayState::Dropped);
+        days::outdate(tx, item_type, *day).await;
+    }
+    items.retain(|item| !is_dropped[&(item.item_type.clone(), item.day())]);
+    let erased = items.iter().filter(|item| item.content_hash.is_none());
+    let erased: Vec<Item> = erased.map(ArchivedItem::item).collect();
+    known::erase(tx, &erased).await;
+    for item in &erased {
+        erase_settings(tx, item).await;
+    }
+    Ok(items)
 }
 
 pub(super) async fn rewrite_lines(tx: &Tx, items: &[ArchivedItem]) -> StoreResult<u64> {

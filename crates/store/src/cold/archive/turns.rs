@@ -8,7 +8,7 @@ use tollgate_core::archive::ArchiveDay;
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::ports::{StoreError, StoreResult};
 
-use crate::sql::{Tx, params};
+use crate::sql::{Sql, Tx, params};
 
 pub(super) const HOUR_US: i64 = 3_600_000_000;
 
@@ -39,10 +39,16 @@ impl Turns {
     }
 }
 
-/// Calls without an item have nothing but their turn.
+/// Calls without an item have nothing but their turn. Rounds at the same time move different ones: a turn that was moved twice
+/// would count twice for good.
 pub(super) async fn move_calls(tx: &Tx, before: Timestamp, at_most: u32) -> StoreResult<u64> {
-    const CALLS: &str = "SELECT attempt_id, lane, turn_at FROM attempt
-         WHERE item_type = '' AND item_id = '' AND turn_at < $1 LIMIT $2";
+    const CALLS: Sql = Sql::each(
+        "SELECT attempt_id, lane, turn_at FROM attempt
+         WHERE item_type = '' AND item_id = '' AND turn_at < $1 LIMIT $2",
+        "SELECT attempt_id, lane, turn_at FROM attempt
+         WHERE item_type = '' AND item_id = '' AND turn_at < $1 LIMIT $2
+         FOR UPDATE SKIP LOCKED",
+    );
     const DELETE: &str = "DELETE FROM attempt WHERE attempt_id = $1";
     let mut turns = Turns::default();
     let mut moved = vec![];

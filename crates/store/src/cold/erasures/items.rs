@@ -260,7 +260,7 @@ pub(super) async fn erase_all(
                 erase_hash(tx, &init_flow, hash).await;
             }
         }
-        erase_proposal(tx, item).await;
+        erase_settings(tx, item).await;
         note(tx, item, erasure).await;
         found.erased += 1;
     }
@@ -341,10 +341,29 @@ async fn erase_request(tx: &Tx, item: &Item, state: RequestState) {
     erase_flows(tx, item).await;
 }
 
-/// What a first person had said about it, for a second one.
-async fn erase_proposal(tx: &Tx, item: &Item) {
-    const PROPOSAL: &str = "DELETE FROM setting WHERE kind = 'proposal' AND name = $1";
-    tx.execute(PROPOSAL, params![item.to_string()]).await;
+/// Settings about this item alone: what a first person had said about it, for a second one, and the retry schedule of an
+/// invoice.
+pub(crate) async fn erase_settings(tx: &Tx, item: &Item) {
+    erase_setting(tx, "proposal", &item.to_string()).await;
+    if item.item_type.as_str() == INVOICE {
+        erase_setting(tx, "schedule", &format!("invoice/{}", item.id)).await;
+    }
+}
+
+/// All versions of a setting, and what the audit log repeats of them in entries that belong to no item. How many versions. No
+/// index knows these entries, so they are looked for only if there was a setting. The name is compared letter by letter,
+/// whatever `%` and `_` it has.
+pub(super) async fn erase_setting(tx: &Tx, kind: &str, name: &str) -> u64 {
+    const SETTING: &str = "DELETE FROM setting WHERE kind = $1 AND name = $2";
+    const AUDIT: &str = "UPDATE audit_log SET detail = $2
+         WHERE action = 'SETTING_CHANGED' AND item_id IS NULL
+           AND substr(detail, 1, length(CAST($1 AS text))) = CAST($1 AS text)";
+    let deleted = tx.execute(SETTING, params![kind, name]).await;
+    if deleted > 0 {
+        let begins = format!("{kind} {name} version ");
+        tx.execute(AUDIT, params![begins, ERASED]).await;
+    }
+    deleted
 }
 
 async fn note(tx: &Tx, item: &Item, erasure: &ErasureView) {

@@ -4,6 +4,8 @@ mod items;
 mod news;
 mod texts;
 
+pub(crate) use items::erase_settings;
+
 use async_trait::async_trait;
 use tollgate_core::erasure::{Erasable, EraseBody, ErasureStage, ErasureWish, LeftOut};
 use tollgate_core::id::{ErasureId, Item};

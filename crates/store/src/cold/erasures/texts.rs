@@ -10,6 +10,7 @@ use tollgate_core::erasure::{ERASED, ErasureWish, without};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{ErasureView, StoreError, StoreResult};
 
+use super::items::erase_setting;
 use super::json;
 use super::news::erased_among;
 use crate::sql::{Params, Row, Sql, Tx, Value, params};
@@ -130,9 +131,13 @@ static TABLES: [Table; 15] = [
         ..PLAIN
     },
     Table {
-        page: "SELECT bulk_id AS key, file_name AS a FROM bulk
+        // A key is whole or not there: two may be left with the same rest.
+        page: "SELECT bulk_id AS key, file_name AS a, idempotency_key AS b FROM bulk
              WHERE bulk_id > $1 ORDER BY bulk_id LIMIT $2",
-        write: "UPDATE bulk SET file_name = $2 WHERE bulk_id = $1",
+        write: "UPDATE bulk SET file_name = $2,
+                 idempotency_key = CASE WHEN idempotency_key = $3 THEN $3 END
+             WHERE bulk_id = $1",
+        texts: &["a", "b"],
         ..PLAIN
     },
     Table {
@@ -420,8 +425,6 @@ pub(super) async fn customer(tx: &Tx, erasure: &ErasureView) -> StoreResult<u64>
         "SELECT item_id FROM item_queue
          WHERE by_owner AND item_type = 'INVOICE' AND owner = $1 LIMIT 1",
     );
-    const CUSTOMER: &str = "DELETE FROM setting WHERE kind = 'customer' AND name = $1";
-    const SCHEDULE: &str = "DELETE FROM setting WHERE kind = 'schedule' AND name = $1";
     let Some(ErasureWish::Account(account)) = &erasure.wish else {
         return Ok(0);
     };
@@ -429,9 +432,9 @@ pub(super) async fn customer(tx: &Tx, erasure: &ErasureView) -> StoreResult<u64>
     if tx.row(LEFT, params![account]).await.is_some() {
         return Ok(moved);
     }
-    let deleted = tx.execute(CUSTOMER, params![account]).await;
+    let deleted = erase_setting(tx, "customer", account).await;
     let name = format!("customer/{account}");
-    Ok(moved + deleted + tx.execute(SCHEDULE, params![name]).await)
+    Ok(moved + deleted + erase_setting(tx, "schedule", &name).await)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use deadpool_postgres::GenericClient;
 use futures::future::try_join_all;
 use rust_decimal::Decimal;
 use tokio::sync::OwnedMutexGuard;
+use tokio_postgres::IsolationLevel;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tollgate_core::ports::{Purged, StoreError, StoreResult};
@@ -33,6 +34,24 @@ impl Database for Postgres {
         self.runner
             .autocommit(urgency, move |c| Box::pin(perform(&*c, use_case)))
             .await
+    }
+
+    async fn read_snapshot<T: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        use_case: Dialogue<T>,
+    ) -> StoreResult<T> {
+        let read = self.runner.autocommit(urgency, move |c| {
+            Box::pin(async move {
+                let begin = c.build_transaction().read_only(true);
+                let begin = begin.isolation_level(IsolationLevel::RepeatableRead);
+                let tx = begin.start().await.map_err(store_error)?;
+                let read = perform(&tx, use_case).await?;
+                tx.commit().await.map_err(store_error)?;
+                Ok(read)
+            })
+        });
+        read.await
     }
 
     async fn write<T: Send + 'static>(

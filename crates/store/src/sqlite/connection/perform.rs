@@ -27,6 +27,14 @@ impl Database for Sqlite {
         self.readers.read_or_fail(read).await
     }
 
+    async fn read_snapshot<T: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        use_case: Dialogue<T>,
+    ) -> StoreResult<T> {
+        self.read(urgency, use_case).await
+    }
+
     async fn write<T: Send + 'static>(
         &self,
         urgency: Urgency,

@@ -3,7 +3,8 @@
 use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport, DayStep};
 use tollgate_core::id::{Item, ItemId};
 use tollgate_core::ports::{
-    Archive, DayTroubles, KnownAsked, Lanes, MoveWanted, Old, Records, SharedClock,
+    Archive, Author, DayTroubles, KnownAsked, Lanes, MoveWanted, Old, Records, RestoredFor,
+    SettingKind, Settings, SharedClock,
 };
 use tollgate_store::postgres::PostgresStore;
 
@@ -55,6 +56,10 @@ pub(super) async fn run_all(store: &PostgresStore) {
         content_hash: None,
         ..line.clone()
     };
+    let (kind_of, name) = (SettingKind::Proposal, line.item().to_string());
+    let author = Author::new("ann", "because");
+    let proposed = store.put_setting(kind_of, &name, "{}".into(), author);
+    proposed.await.unwrap();
     for item in [erased, line.clone()] {
         assert_eq!(store.rewrite(vec![item]).await.unwrap(), 1);
     }
@@ -86,7 +91,7 @@ async fn days(store: &PostgresStore, day: ArchiveDay, line: &ArchivedItem) {
     let marked = store.mark_exported(&kind, day, export.clone());
     assert!(marked.await.unwrap());
     assert!(store.drop_day(&kind, day).await.unwrap());
-    let checked = store.check_restore(&kind, day, vec![line.clone()]);
+    let checked = store.check_restore(&kind, day, vec![line.clone()], RestoredFor::Reading);
     checked.await.unwrap();
     for _ in 0..2 {
         let page = vec![line.clone()];
@@ -131,6 +136,7 @@ async fn forgetting(store: &PostgresStore, today: ArchiveDay) {
         assert!(store.forget_old(what, soon, 5000).await.unwrap() > 0);
     }
     store.move_calls(today.after(9).start(), 10).await.unwrap();
+    store.clock_era().await.unwrap();
     let sizes = store.archive_sizes(&[kind]).await.unwrap();
     assert_eq!(sizes.oldest_hot.len(), 1);
 }
