@@ -371,8 +371,9 @@ BEGIN
 END
 $$;
 
--- What each claim has taken, so that no index has to tell what is under way. Written by the claim; the next claim of
--- the lane deletes those of which nothing is under way any more. Many ids are packed, and stay in the row.
+-- What each claim has taken, so that no index has to tell what is under way. Written by the claim; a later claim of the
+-- lane, at the latest the eighth, deletes those of which nothing is under way any more. Many ids are packed, and stay in
+-- the row.
 CREATE TABLE batch (
     lane       text   COLLATE "C" NOT NULL,
     item_type  text   COLLATE "C" NOT NULL,
