@@ -45,8 +45,10 @@ pub(super) async fn measure(url: &str, count: u32, items_per_flow: u32) -> Resul
 
     let lap = Lap::begin()?;
     let dispatching = tokio::spawn(Arc::new(dispatcher).run(stopped));
-    // Two ends of indexes that are empty when all is done, and never a count.
-    let left = "SELECT EXISTS (SELECT 1 FROM item_queue WHERE queue_part = 'O' AND queue_status IN ('READY', 'CLAIMED'))
+    // The items from their end, which is due last and open until nearly all are done: from their beginning each look
+    // would go through all that have ended, and take the time that it measures.
+    let left = "SELECT EXISTS (SELECT FROM (SELECT 1 FROM item_queue WHERE lane = 'bench' AND item_type = 'PAYMENT'
+                        AND queue_part = 'O' ORDER BY scheduled_exec_time DESC LIMIT 1) last)
                     OR EXISTS (SELECT 1 FROM flow WHERE state = 'PENDING')
                     OR EXISTS (SELECT 1 FROM flow WHERE state = 'LIVE')";
     while looker.query_one(left, &[]).await?.get(0) {

@@ -316,26 +316,64 @@ CREATE INDEX item_queue_dead_due ON item_queue (item_type, scheduled_exec_time, 
 -- What is held, page by page.
 CREATE INDEX item_queue_held_page ON item_queue (item_type, item_id) WHERE queue_part = 'H';
 
--- Writes down which claims were started; how many. One by one in the order that they are given in, which is that of
--- their keys: to lock them all before they are written would log another record for each.
+-- Moves and looks of many items, each in one statement. The settings leave the planner only ways that look each item
+-- up by the primary key, one after the other in the order of the arrays, or go along that key. So rows are locked
+-- in the order of their keys if the arrays are in that order: to lock them beforehand would log another record for each. And it plans once
+-- for each connection: such a plan is always right, and with so many indexes on the table planning costs more than
+-- writing a row (docs/decisions/0073).
+
+-- Writes down which claims were started; how many.
 CREATE FUNCTION tg_start(of_type text, ids text[], fences bigint[], flows text[]) RETURNS bigint
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
-    started bigint := 0;
+    started bigint;
 BEGIN
-    FOR n IN 1 .. cardinality(ids) LOOP
-        UPDATE item_queue SET queue_status = 'DISPATCHED', dispatched_at = tg_now(), exec_workflow_id = flows[n]
-        WHERE item_type = of_type AND item_id = ids[n] AND queue_status = 'CLAIMED' AND fence = fences[n];
-        IF FOUND THEN
-            started := started + 1;
-        END IF;
-    END LOOP;
+    UPDATE item_queue q SET queue_status = 'DISPATCHED', dispatched_at = tg_now(), exec_workflow_id = s.flow
+    FROM unnest(ids, fences, flows) AS s (id, fence, flow)
+    WHERE q.item_type = of_type AND q.item_id = s.id AND q.queue_status = 'CLAIMED' AND q.fence = s.fence;
+    GET DIAGNOSTICS started = ROW_COUNT;
     RETURN started;
 END
 $$;
 
--- What each claim has taken, so that no index has to tell what is under way. Written by the claim; the next claim of
--- the lane deletes those of which nothing is under way any more. Many ids are packed, and stay in the row.
+-- Ends what these runs own; which of them, counted from 1.
+CREATE FUNCTION tg_finish(types text[], ids text[], runs bigint[], to_status text, from_statuses text[])
+RETURNS SETOF bigint LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+BEGIN
+    RETURN QUERY
+    UPDATE item_queue q SET queue_status = 'DISPATCHED', finished_at = tg_now(),
+           dispatched_at = coalesce(q.dispatched_at, tg_now()),
+           status = CASE WHEN q.status = ANY(from_statuses) THEN to_status ELSE q.status END,
+           updated_at = CASE WHEN q.status = ANY(from_statuses) THEN tg_now() ELSE q.updated_at END
+    FROM unnest(types, ids, runs) WITH ORDINALITY AS e (item_type, item_id, run, n)
+    WHERE q.item_type = e.item_type AND q.item_id = e.item_id AND q.run = e.run
+      AND q.queue_status IN ('CLAIMED', 'DISPATCHED') AND q.finished_at IS NULL
+    RETURNING e.n;
+END
+$$;
+
+-- What these runs are to execute: those that own their items still.
+CREATE FUNCTION tg_to_execute(of_type text, ids text[], runs bigint[])
+RETURNS TABLE (id text, run bigint, due bigint, body text) LANGUAGE plpgsql STABLE
+SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+BEGIN
+    RETURN QUERY
+    SELECT q.item_id, q.run, q.scheduled_exec_time, b.body
+    FROM unnest(ids, runs) AS w (item_id, run)
+    JOIN item_queue q ON q.item_type = of_type AND q.item_id = w.item_id AND q.run = w.run
+    JOIN item_body b ON b.item_type = of_type AND b.item_id = w.item_id
+    WHERE q.queue_status IN ('CLAIMED', 'DISPATCHED') AND q.finished_at IS NULL;
+END
+$$;
+
+-- What each claim has taken, so that no index has to tell what is under way. Written by the claim; a later claim of the
+-- lane, at the latest the eighth, deletes those of which nothing is under way any more. Many ids are packed, and stay in
+-- the row.
 CREATE TABLE batch (
     lane       text   COLLATE "C" NOT NULL,
     item_type  text   COLLATE "C" NOT NULL,

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod admissions;
+mod batches;
 mod groups;
 mod known_packs;
 mod leadership;

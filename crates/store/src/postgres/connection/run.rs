@@ -222,6 +222,15 @@ pub(crate) async fn execute(
     asked.instrument(statement(sql)).await.map_err(store_error)
 }
 
+/// Of a transaction whose statements look rows up by their keys and do nothing else: they are planned once for each connection
+/// and not each time, and only in the way that is right however many rows there are.
+pub(crate) async fn by_keys(tx: &impl GenericClient) -> StoreResult<()> {
+    let set = "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; \
+               SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashjoin = off; \
+               SET LOCAL enable_mergejoin = off";
+    tx.batch_execute(set).await.map_err(store_error)
+}
+
 /// Waits until no other transaction holds this name, and holds it until this one ends.
 pub(crate) async fn lock_name(tx: &impl GenericClient, name: &str) -> StoreResult<()> {
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";

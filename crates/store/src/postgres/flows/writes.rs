@@ -7,7 +7,7 @@ use tollgate_core::ports::{FlowEnd, JournalEntry, StoreResult};
 use super::epoch_in_force;
 use crate::node;
 use crate::postgres::connection::group::Job;
-use crate::postgres::connection::run::execute;
+use crate::postgres::connection::run::{by_keys, execute};
 use crate::postgres::connection::value::storable;
 
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ pub(crate) async fn write_flows(
     tx: &Transaction<'_>,
     jobs: Vec<FlowWrite>,
 ) -> StoreResult<Vec<StoreResult<()>>> {
-    let in_force = epoch_in_force(tx).await?;
+    let (in_force, ()) = futures::try_join!(epoch_in_force(tx), by_keys(tx))?;
     let allowed: Vec<_> = jobs
         .iter()
         .map(|job| node::check(job.epoch, in_force))

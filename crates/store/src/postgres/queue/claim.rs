@@ -91,6 +91,11 @@ const STALE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
             scheduled_time = scheduled_exec_time
      FROM moved WHERE body IS NOT NULL ORDER BY scheduled_exec_time";
 
+/// What the batches of a lane list, ended or not; and whether one of this type may hold claims that are stale.
+const LISTED: &str = "SELECT count(*), coalesce(sum(cardinality(items)), 0)::bigint,
+         coalesce(min(claimed_at) FILTER (WHERE item_type = $2) <= (SELECT tg_now()) - $3, false)
+     FROM batch WHERE lane = $1";
+
 /// What is claimed or dispatched on a lane, of whatever type, and has not had its turn; and batches of which nothing is
 /// under way any more are forgotten. Nobody else writes the batches of a lane while its claims are locked, and an item
 /// comes under way by a claim alone, so what is forgotten stays so.
@@ -112,6 +117,10 @@ const UNSENT: &str = "WITH listed AS MATERIALIZED (
      )
      SELECT coalesce(sum(unsent), 0)::bigint FROM listed";
 
+/// Once in so many batches they are looked through, whatever the credit: those that have ended are in the way of all who
+/// ask what is under way.
+const LOOKED_THROUGH_EVERY: i64 = 8;
+
 /// Claims of one lane go one after the other, since each must see what the others have taken of
 /// its credit; `SKIP LOCKED` is for the rows that senders hold.
 pub(super) async fn claim(
@@ -120,19 +129,29 @@ pub(super) async fn claim(
     margin: Decimal,
 ) -> StoreResult<Vec<Claimed>> {
     lock_name(tx, &format!("tollgate/claim/{}", claim.lane)).await?;
-    let lane = claim.lane.as_str();
-    let key: Params<'_> = &[&lane];
-    let (in_force, unsent, stale) = futures::try_join!(
-        lanes::lane(tx, &claim.lane),
-        one(tx, UNSENT, key),
+    let (lane, kind) = (claim.lane.as_str(), claim.item_type.as_str());
+    let stale = micros(claim.stale_after);
+    let key: Params<'_> = &[&lane, &kind, &stale];
+    let in_force = lanes::lane(tx, &claim.lane);
+    let (in_force, listed) = futures::try_join!(in_force, one(tx, LISTED, key))?;
+    let credit = |unsent| {
+        let lane = in_force.as_ref();
+        lane.map_or(0, |lane| lane.credit(margin, claim.credit_horizon, unsent))
+    };
+    let (batches, at_most) = (listed.get::<_, i64>(0), listed.get::<_, Count>(1).0);
+    let mut left = credit(at_most);
+    // To count what is under way is to look up each item, so it is done where it can make a difference.
+    let is_time = left < claim.limit || batches % LOOKED_THROUGH_EVERY == 0;
+    if at_most > 0 && is_time {
+        left = credit(one(tx, UNSENT, &[&lane]).await?.get::<_, Count>(0).0);
+    }
+    let mut claimed = vec![];
+    if listed.get(2) {
         // Counted as unsent already, so the credit does not bind them.
-        take(tx, STALE, claim, micros(claim.stale_after), claim.limit),
-    )?;
-    let unsent = unsent.get::<_, Count>(0).0;
-    let credit = in_force.map_or(0, |lane| lane.credit(margin, claim.credit_horizon, unsent));
-    let mut claimed = stale;
+        claimed = take(tx, STALE, claim, stale, claim.limit).await?;
+    }
     let taken = u32::try_from(claimed.len()).unwrap_or(u32::MAX);
-    let limit = claim.limit.saturating_sub(taken).min(credit);
+    let limit = claim.limit.saturating_sub(taken).min(left);
     if limit > 0 {
         claimed.extend(take(tx, DUE, claim, micros(claim.ahead), limit).await?);
     }

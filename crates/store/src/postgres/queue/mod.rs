@@ -106,12 +106,8 @@ impl Queue for PostgresStore {
         item_type: &ItemType,
         runs: Vec<(ItemId, u32)>,
     ) -> StoreResult<Vec<ToExecute>> {
-        const TO_EXECUTE: &str = "SELECT q.item_id, q.run, q.scheduled_exec_time, b.body,
-                    (SELECT tg_now())
-             FROM unnest($2::text[], $3::bigint[]) AS w (item_id, run)
-             JOIN item_queue q ON q.item_type = $1 AND q.item_id = w.item_id AND q.run = w.run
-             JOIN item_body b ON b.item_type = q.item_type AND b.item_id = q.item_id
-             WHERE q.queue_status IN ('CLAIMED', 'DISPATCHED') AND q.finished_at IS NULL";
+        const TO_EXECUTE: &str =
+            "SELECT id, run, due, body, (SELECT tg_now()) FROM tg_to_execute($1, $2, $3)";
         let item_type = item_type.clone();
         self.runner
             .autocommit(Urgency::Normal, move |c| {

@@ -216,6 +216,12 @@ async fn claims(store: &PostgresStore) -> Vec<Item> {
     store.claim(lost.clone()).await.unwrap();
     let released = store.release(&payments(), &bank(), &lost.batch).await;
     assert_eq!(released.unwrap(), u64::from(BATCH));
+    // Without credit: only then is what is under way counted.
+    let no_more = Claim {
+        credit_horizon: Duration::ZERO,
+        ..lost
+    };
+    assert_eq!(store.claim(no_more).await.unwrap(), []);
     let starts = claimed.iter().enumerate().map(|(n, c)| start(n, c));
     let (kind, batch) = (payments(), BatchId::new("BATCH-1"));
     let moved = store
