@@ -365,7 +365,7 @@ pub async fn what_is_asked_for_while_items_move_has_all_of_them(f: &dyn Fixture)
         while rows(f, "item_queue").await > 0 {
             let proof = store.certificate(&bank(), begin, to).await.unwrap();
             assert_eq!(proof.sends, 40, "turns of items that move are missing");
-            let trails = join_all(items.iter().map(|item| trail(item))).await;
+            let trails = join_all(items.iter().map(&trail)).await;
             for (item, trail) in items.iter().zip(trails) {
                 assert_eq!(trail.len(), 1, "{item}");
             }

@@ -36,10 +36,10 @@ impl ExportedFiles for Exports {
     }
 
     async fn restore(&self, item_type: &ItemType, day: ArchiveDay) -> Result<(), FileTrouble> {
-        let of = of(item_type, day);
+        let (of, by) = (of(item_type, day), by());
         let mut tries = Tries::default();
         loop {
-            let restored = self.restore(&of, RestoredFor::Erasing, &by());
+            let restored = self.restore(&of, RestoredFor::Erasing, &by);
             match restored.await.map(drop) {
                 Ok(()) => return Ok(()),
                 Err(error) => tries.another_after(error).await?,

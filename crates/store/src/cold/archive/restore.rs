@@ -63,13 +63,13 @@ pub(super) async fn check_known(
         let Some((content, day)) = known.get(&key[..]) else {
             continue;
         };
+        let is_erased = *content == known::ERASED;
+        let is_expected = is_erased && what_for == RestoredFor::Erasing;
         let wrong = if *day != item.day() {
             format!("is known as an item that ended on {day}")
-        } else if *content == known::content_of(item) {
+        } else if is_expected || *content == known::content_of(item) {
             continue;
-        } else if *content == known::ERASED && what_for == RestoredFor::Erasing {
-            continue;
-        } else if *content == known::ERASED {
+        } else if is_erased {
             "was erased, and the file has its content".to_owned()
         } else {
             "is known with different content".to_owned()
