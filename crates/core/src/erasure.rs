@@ -228,7 +228,10 @@ mod tests {
             (|it| it.has_ended = false, "is PROCESSING"),
             (|it| it.status = "IN_DOUBT".into(), "is IN_DOUBT"),
             (|it| it.status = "PENDING".into(), "is PENDING"),
-            (|it| it.content_hash = ERASED_HASH.into(), "erased already"),
+            (
+                |it| it.content_hash = ERASED_HASH.into(),
+                "already been erased",
+            ),
             (|it| it.is_copied = true, "workflow or import"),
         ];
         for (change, said) in table {

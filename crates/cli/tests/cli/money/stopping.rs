@@ -105,11 +105,14 @@ fn who_only_keeps_a_connection_open_does_not_delay_the_stop() {
 fn who_never_finishes_asking_is_cut_off_when_the_time_is_over() {
     let pair = pair(&format!("http.drain_secs = {}\n", DRAIN.as_secs()));
     let head = "POST /payments HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
-    let stuck = opened(
+    let mut stuck = opened(
         pair.server.address,
-        &format!("{head}content-length: 99\r\n\r\n{{"),
+        &format!("{head}expect: 100-continue\r\ncontent-length: 99\r\n\r\n"),
     );
-    assert!(get(pair.server.address, "/health/live").is_ok());
+    // The server waits for the body once it says this.
+    let mut go_on = [0; 12];
+    stuck.read_exact(&mut go_on).unwrap();
+    assert_eq!(&go_on, b"HTTP/1.1 100");
     let taken = time_to_stop(pair.server);
     assert!(taken >= DRAIN && taken < DRAIN + SLACK, "{taken:?}");
     drop(stuck);
