@@ -452,9 +452,10 @@ pub async fn days_of_the_archive_are_found_whatever_the_order_of_acceptance(f: &
     // Accepted one after the other; the one in the middle ended last.
     for (id, days) in [("first", 1), ("middle", 3), ("last", 2)] {
         finished(f, &[id.to_owned()]).await;
-        let micros = days * 86_400_000_000_i64;
+        // From the one moment: the quarters may go past midnight.
+        let end = begin.as_microsecond() + days * 86_400_000_000_i64;
         f.damage(&format!(
-            "UPDATE item_queue SET finished_at = finished_at + {micros} WHERE item_id = '{id}'"
+            "UPDATE item_queue SET finished_at = {end} WHERE item_id = '{id}'"
         ))
         .await;
         f.advance(quarter).await;
