@@ -111,7 +111,7 @@ async fn an_id_is_known_for_the_years_in_force_and_then_forgotten() {
     assert!(!is_known(&town, "a0").await);
 }
 
-/// Nobody can tell a jump ahead from the years: not before somebody had time to set the clock right.
+/// A jump of the clock looks like years that have passed, so a person needs time to set it right before anything is deleted.
 #[tokio::test]
 async fn a_clock_that_jumps_ahead_forgets_nothing_until_it_has_run_evenly_for_half_a_day() {
     let town = Town::new(100).await;
