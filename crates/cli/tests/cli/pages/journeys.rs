@@ -211,6 +211,8 @@ fn a_dead_letter_is_replayed_and_paid_once(pair: &Pair, url: &str, browser: &Bro
     sql(&format!(
         "CREATE TABLE kept AS SELECT * FROM {of}; DELETE FROM {of}"
     ));
+    // Without the notice of the first change, so that the next one is that of the second.
+    browser.open("/console/item-types");
     browser.click_in("PAYMENT", "Enable…");
     browser.fill("Reason", "go on");
     browser.click("Enable PAYMENT");

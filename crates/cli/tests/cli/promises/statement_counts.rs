@@ -82,8 +82,8 @@ fn intake_reads_nothing_more_for_its_forecast(group: &Group, address: SocketAddr
     let is_look = |statement: &&String| statement.starts_with(LOOK);
     let looks = counted.keys().filter(is_look).map(|it| counted[it]).max();
     println!("{ASKED} payments, {looks:?} looks");
-    // Each look asks once for every type of item.
-    assert!((1..2 * ASKED).contains(&looks.unwrap()), "{looks:?} looks");
+    // Each look asks once for every type of item. None at all, if the last one before is less than a second old.
+    assert!(looks.unwrap() < 2 * ASKED, "{looks:?} looks");
 }
 
 /// How the statements begin that read what waits on a lane.
