@@ -7,8 +7,10 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 use tollgate_conformance::postgres::{Cluster, connect, sql};
 
+use crate::fixture::footing::LONG;
 use crate::fixture::http::{get, post, post_raw};
 use crate::fixture::pair::{day_ahead, payment};
+use crate::fixture::served::eventually;
 use crate::nodes::standby::{Group, wait_for_role};
 use crate::promises::forecast::pay_all;
 
@@ -79,11 +81,21 @@ fn intake_reads_nothing_more_for_its_forecast(group: &Group, address: SocketAddr
         let answers = pay_all(address, singles);
         assert!(answers.iter().all(|it| it["meetsDeadline"] == true));
     });
-    let is_look = |statement: &&String| statement.starts_with(LOOK);
-    let looks = counted.keys().filter(is_look).map(|it| counted[it]).max();
+    let looks_of = |counted: &Performed| {
+        let is_look = |statement: &&String| statement.starts_with(LOOK);
+        counted.keys().filter(is_look).map(|it| counted[it]).max()
+    };
+    let looks = looks_of(&counted);
     println!("{ASKED} payments, {looks:?} looks");
-    // Each look asks once for every type of item. None at all, if the last one before is less than a second old.
+    // Each look asks once for every type of item. None at all, if the last one before was less than a second old.
     assert!(looks.unwrap() < 2 * ASKED, "{looks:?} looks");
+    let mut number = 0;
+    eventually("intake looks at the lane again", LONG, || {
+        number += 1;
+        let one = vec![later(&format!("again-{number}"))];
+        let counted = performed_by(group, "postgres", || drop(pay_all(address, one)));
+        (looks_of(&counted)? > 0).then_some(())
+    });
 }
 
 /// How the statements begin that read what waits on a lane.
